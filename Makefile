@@ -13,7 +13,7 @@ TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem c
 
 .PHONY: demo test dist check-dist dev console test-data test-model bench bench-http setup check up down model model-real model-real-down
 
-# Without Kafka, language models, buckets and the evaluation, which a first look does not need. On a terminal it goes
+# Without Kafka, language models and buckets, which a first look does not need. On a terminal it goes
 # on to serve the samples, for a browser.
 DEMO := --no-default-features --features console
 demo: setup
@@ -21,7 +21,7 @@ demo: setup
 	@if [ -t 0 ]; then $(BINARY) demo --console; else $(BINARY) demo; fi
 
 test: setup browser
-	cargo test --release --locked --workspace
+	scripts/test --profile release
 
 # The packages of this machine's kind, in dist/ (docs/install.md). `make check-dist` installs each of them in a bare system.
 dist: setup
@@ -60,7 +60,7 @@ test-model: setup
 # and 196,000 turns of IRC where RIPPLEMEM_DATA has them. Each is a target of its own: `make soak-flood`. `make -k soak`
 # goes on after a failure, and says at the end which failed. A target that has passed at this commit is left out,
 # so that `make soak` goes on where it was ended; `make soak-flood` always runs. target/soak has the times.
-SOAK := qwen3 otlp recovery snapshots restore forgetting kafka instances http steady idle document outage flood mutated chat
+SOAK := qwen3 otlp recovery snapshots restore forgetting kafka instances http steady idle document outage attacks flood mutated chat
 .PHONY: soak $(SOAK:%=soak-%)
 soak: export SOAK_GOES_ON = 1
 soak: $(SOAK:%=soak-%)
@@ -92,6 +92,9 @@ soak-document: setup
 	scripts/soak document RIPPLEMEM_FUZZ_EXAMPLES=500 $(SOAK_TEST) document -- --nocapture
 soak-outage: setup
 	scripts/soak outage RIPPLEMEM_OUTAGE_SECONDS=30 $(SOAK_TEST) kafka_outages::the_service_outlives -- --nocapture
+	scripts/soak outage-kills RIPPLEMEM_BROKER_KILL_ROUNDS=50 $(SOAK_TEST) kafka_outages::a_broker_killed -- --nocapture
+soak-attacks: setup
+	scripts/soak attacks RIPPLEMEM_HUGE_TURNS=100 $(SOAK_TEST) kafka_attacks -- --nocapture
 soak-flood: setup
 	scripts/soak flood RIPPLEMEM_FLOOD_SECONDS=1800 $(SOAK_TEST) kafka_outages::a_flood -- --nocapture
 soak-mutated: setup

@@ -23,7 +23,7 @@ use nouns::{
 };
 use ripplemem::{
     Memory,
-    pipeline::{Asked, Deleted, ForgetStage, Verdict, verify},
+    pipeline::{Asked, Cancellation, Deleted, ForgetStage, Verdict, verify},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -117,8 +117,13 @@ fn hide(turns: usize) {
     });
 
     let (_, before) = asked_meanwhile(&memory, 1..BANKS, || std::thread::sleep(Duration::from_secs(5)));
-    let select =
-        |select| memory.selected_turns(&large, &select).expect("turns").into_iter().map(|held| held.turn.turn.clone());
+    let select = |select| {
+        memory
+            .selected_turns(&large, &select, &Cancellation::default())
+            .expect("turns")
+            .into_iter()
+            .map(|held| held.turn.turn.clone())
+    };
     let person: Vec<String> = select(Selector { speakers: vec!["Dee".into()], ..Selector::default() }).collect();
     let (of_person, mut operation) = (person.len(), String::new());
     let (person, meanwhile) = asked_meanwhile(&memory, 1..BANKS, || {

@@ -30,7 +30,7 @@ use rdkafka::{
 };
 use ripplemem::{
     log::{
-        Assignment, KafkaLog, Log, Topic, Transaction,
+        Assignment, KafkaLog, Log, Topic, Transaction, Written,
         kafka::members::{Group, Member},
         partition_of,
     },
@@ -323,9 +323,9 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
                 ends(&[warm()], &mut from);
                 log.append_turns(&[warm()]).expect("an append");
                 let all = |from: &BTreeMap<u32, u64>| {
-                    for (partition, end) in from {
-                        replica.wait_for(*partition, *end, Instant::now() + Duration::from_secs(3_600));
-                    }
+                    let mut written = Written::nothing(log.partitions());
+                    from.iter().for_each(|(partition, end)| written.extend(*partition, *end));
+                    replica.wait_for(&written, Instant::now() + Duration::from_secs(3_600));
                 };
                 all(&from);
                 t_kafka = seconds(|| {

@@ -234,7 +234,7 @@ fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>)
     }
     memory.wait_for_loads().expect("the memory runs");
     let bank = Bank::parse(BANK).expect("a good name");
-    let probe = CensusProbe { bank: Some(bank.key()), listing: false };
+    let probe = CensusProbe { bank: Some(bank.key()), hashing: true, listing: false };
     let units = memory.census(probe).expect("the memory runs").value.units;
     println!("{units} units of {} turns, loaded in {:.1} s", copies * turns.len(), started.elapsed().as_secs_f64());
     let step = (asking.len() / QUESTIONS).max(1);

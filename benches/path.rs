@@ -225,7 +225,7 @@ fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
 
 fn open_source(file: &std::path::Path, only: &str) -> Box<dyn sources::Source> {
     let settings = SourceSettings { only: vec![only.to_owned()], ..SourceSettings::new("locomo", file) };
-    lab::readers::open(&settings).expect("a LoCoMo file")
+    eval::readers::open(&settings).expect("a LoCoMo file")
 }
 
 fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {

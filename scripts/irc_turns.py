@@ -1,7 +1,7 @@
 """Converts chat of the irc-disentanglement corpus (CC BY 4.0) to turns in JSON Lines.
 
 In: its `train-raw.tar.gz`, files named by their dates with lines `[10:01] <nick> text`. Out: turns
-on standard output, one bank per file, for `ripplemem ingest jsonl` and `ripplemem eval --filler`.
+on standard output, one bank per file, for `ripplemem ingest jsonl` and `ripplemem-eval --filler`.
 """
 
 import json

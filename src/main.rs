@@ -1,4 +1,4 @@
-//! The command line: the only place that prints and exits.
+//! The command line.
 //!
 //! In: arguments. Out: results on stdout, messages and progress on stderr, and an exit
 //! code: 0 done; 1 failed; 2 wrong usage; 3 done, but some input was rejected; 78 the
@@ -7,7 +7,6 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use nouns::config::ConfigError;
 
 mod cli;
 
@@ -28,28 +27,24 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    cli::begin_process();
-    let Arguments { command } = Arguments::parse();
-    cli::begin_logs(is_service(&command));
-    let ended = command.run();
-    cli::end_logs();
-    match ended {
-        Ok(code) => code,
-        Err(error) => {
-            if !is_closed_pipe(&error) {
-                cli::say(&format!("{error:#}"));
-            }
-            ExitCode::from(if error.is::<ConfigError>() { cli::INVALID_PIPELINE } else { 1 })
-        }
+    terminal::begin_process();
+    if let Some(place) = std::env::args().nth(1).and_then(|command| cli::where_it_is(&command)) {
+        terminal::say(&place);
+        return ExitCode::from(2);
     }
+    let Arguments { command } = Arguments::parse();
+    #[cfg(feature = "otlp")]
+    let spans = cli::spans();
+    #[cfg(not(feature = "otlp"))]
+    let spans = Ok(None);
+    terminal::begin_logs(is_service(&command), spans);
+    let ended = command.run();
+    #[cfg(feature = "otlp")]
+    cli::end_spans();
+    terminal::code_of(ended)
 }
 
 /// Whether a command runs until it is stopped.
 fn is_service(command: &cli::Command) -> bool {
     matches!(command, cli::Command::Run(_) | cli::Command::Serve(_) | cli::Command::Mcp(_))
-}
-
-/// Whether the reader of stdout closed it, as `head` does: a failure that needs no message.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -238,7 +238,7 @@ fn the_audit_log_has_those_who_left_those_from_elsewhere_and_those_who_were_refu
     assert_eq!(count(json!({"action": "POST /mcp", "bank": "other", "status": 403})), 1, "{audit}");
 }
 
-/// A question may wait for ten minutes for a turn, and its token be revoked meanwhile.
+/// A question may wait for ten minutes for a turn, and its token be revoked meanwhile: then its place is free at once.
 #[test]
 fn an_answer_that_waited_is_for_whoever_may_read_it_then() {
     let home = tempfile::tempdir().unwrap();
@@ -277,13 +277,14 @@ fn an_answer_that_waited_is_for_whoever_may_read_it_then() {
         wait(&parked, || parked().contains("ripplemem_questions_waiting{what=\"turn\"} 2"));
         token(home.path(), &["revoke", "agent"]);
         wait(&String::new, || service.send("GET", "/v1/banks", &bearer(&agent), b"").0 == 401);
-        put("2");
+        wait(&parked, || parked().contains("ripplemem_questions_waiting{what=\"turn\"} 0"));
         for asked in waiting {
             let (path, (status, _, answer)) = asked.join().unwrap();
             let told = answer.to_string();
             assert!(!told.contains("boathouse") && !told.contains("semantic_edges"), "{path}: {told}");
             assert!(status == 401 || told.contains("revoked"), "{path}: {status} {told}");
         }
+        put("2");
     });
     assert!(service.stop());
 }

@@ -1,6 +1,6 @@
 //! What comes with a question: who asks, and what was said before.
 
-use nouns::model::{Bank, Question, SaidBefore};
+use nouns::model::{Bank, Notice, NoticeCode, Question, SaidBefore, Subject, SubjectId};
 use ripplemem::pipeline::Service;
 use serde_json::{Value, json};
 
@@ -43,9 +43,76 @@ fn i_and_my_are_the_asker() {
         (first("Ann Lee"), first("Bo"), first("ann")),
         (vec!["1".to_owned()], vec!["2".to_owned()], vec!["1".to_owned()])
     );
-    let stranger = Question { asker: Some("Cy".to_owned()), ..question("Where do I keep my kayak?") };
-    let refused = service.ask(&stranger).unwrap_err().to_string();
+}
+
+/// An agent asks before its user has said anything, and after the user was forgotten. Where the question is about
+/// the asker, nobody else's words are quoted; where it is not, the asker makes no difference.
+#[test]
+fn an_asker_who_has_not_spoken_and_a_bank_that_holds_nothing_are_answered() {
+    let home = tempfile::tempdir().unwrap();
+    let service = boats(home.path());
+    let by = |asker: Option<&str>, text: &str| {
+        service.ask(&Question { asker: asker.map(str::to_owned), compare: true, ..question(text) }).unwrap()
+    };
+    for text in ["Where do I keep my kayak?", "Wo habe ich mein Kajak?"] {
+        let stranger = by(Some("Cy"), text);
+        let Notice { code, message } = stranger.notice.unwrap();
+        assert_eq!(code, NoticeCode::UnknownAsker);
+        assert!(message.contains("\"Cy\" does not speak") && message.contains("\"Ann Lee\", \"Bo\""), "{message}");
+        assert!(stranger.units.is_empty() && !stranger.supported && stranger.sufficiency == 0.0, "{text}");
+        let line = "Nothing in memory supports this question (the asker \"Cy\" does not speak in this bank).\n";
+        assert_eq!(stranger.context, line);
+        assert!(stranger.trace.rounds.is_empty() && !stranger.reflects.is_empty());
+    }
+    let (of_cy, of_nobody) = (by(Some("Cy"), "Where is the violin?"), by(None, "Where is the violin?"));
+    assert_eq!(
+        (of_cy.units, of_cy.context, of_cy.supported),
+        (of_nobody.units, of_nobody.context, of_nobody.supported)
+    );
+    assert_eq!(of_cy.notice.unwrap().code, NoticeCode::UnknownAsker);
+    assert_eq!((of_nobody.notice, by(Some("ann"), "Where is the violin?").notice), (None, None));
+    let new =
+        Question { bank: Bank::parse("new/bank").unwrap(), asker: Some("Cy".to_owned()), ..question("Who am I?") };
+    let nothing = service.ask(&new).unwrap();
+    let Notice { code, message } = nothing.notice.unwrap();
+    assert!(code == NoticeCode::EmptyBank && message.starts_with("bank new/bank: "), "{message}");
+    assert!(!message.contains(BANK), "no other bank is named");
+    assert!(nothing.units.is_empty() && !nothing.supported && !nothing.reflects.is_empty());
+    // What cannot be asked of any bank cannot be asked of this one.
+    let refused = service.ask(&Question { text: "?".to_owned(), ..new }).unwrap_err().to_string();
+    assert!(refused.contains("empty"), "{refused}");
+    // An explanation looks for what is quoted to the asker.
+    let explained = |text: &str| {
+        let subject = Subject { id: SubjectId::Turn("1".to_owned()), part: None, every_part: false };
+        service.explain(&Question { asker: Some("Cy".to_owned()), ..question(text) }, subject, None)
+    };
+    assert!(explained("Where is the violin?").is_ok());
+    let refused = explained("Where do I keep my kayak?").unwrap_err().to_string();
     assert!(refused.contains("\"Cy\" does not speak") && refused.contains("Ann Lee, Bo"), "{refused}");
+}
+
+/// A bank's speakers may be called like the things that they speak of.
+#[test]
+fn a_speaker_who_is_called_like_a_thing_makes_no_question_about_it_unsupported() {
+    for names in
+        [["Ann", "Bo"], ["Ann Kayak", "Bo"], ["Kayak", "Violin"], ["Ann", "Luthier Kayak Violin Malmö Boathouse"]]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let mut service = open(&pipeline(home.path(), "extract.unit_turns = 1"));
+        let turns = [
+            ("1", "Zoe", "The kayak is in the old boathouse behind the mill."),
+            ("2", names[0], "Lunch was good today."),
+            ("3", "Zoe", "The violin is at the luthier in Malmö until Friday."),
+            ("4", names[1], "I slept badly."),
+        ];
+        ingest(&mut service, &write(&home.path().join("in.jsonl"), lines(BANK, "s", &turns)));
+        for text in ["kayak?", "Where is the kayak?", "where is the violin", "Kayak?", "Is the violin in Malmö?"] {
+            let found = service.ask(&question(text)).unwrap();
+            assert!(found.supported, "{names:?}: {text} {}", found.sufficiency);
+        }
+        // Nobody spoke of it.
+        assert!(!service.ask(&question("Where is the accordion?")).unwrap().supported, "{names:?}");
+    }
 }
 
 /// What is asked of a memory of two turns, and what an agent's user said once.
@@ -133,10 +200,14 @@ fn who_asks_and_what_was_said_before_count_over_http_and_in_a_tool_as_in_the_lib
         assert_eq!(first(over_http(asked.clone())), (200, source.to_owned()), "{asked}");
         assert_eq!(first(tool(asked.clone())), (200, source.to_owned()), "{asked}");
     }
-    for (asked, words) in [(kayak("Cy"), "does not speak"), (news(&"x".repeat(8_190)), "said_before")] {
-        for (status, answer) in [over_http(asked.clone()), tool(asked)] {
-            assert!(status == 400 && answer.to_string().contains(words), "{status} {answer}");
-        }
+    let asked = news(&"x".repeat(8_190));
+    for (status, answer) in [over_http(asked.clone()), tool(asked)] {
+        assert!(status == 400 && answer.to_string().contains("said_before"), "{status} {answer}");
+    }
+    for (status, answer) in [over_http(kayak("Cy")), tool(kayak("Cy"))] {
+        let evidence = if answer["units"].is_array() { &answer } else { &answer["structuredContent"] };
+        assert_eq!((status, &evidence["notice"]["code"]), (200, &json!("unknown_asker")), "{answer}");
+        assert_eq!((&evidence["units"], &evidence["supported"]), (&json!([]), &json!(false)), "{answer}");
     }
     assert!(service.stop());
 }
@@ -160,6 +231,8 @@ fn the_command_line_takes_what_comes_with_a_question() {
     let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
     assert_eq!(found["units"][0]["sources"][0], "2");
     assert!(found["tokens"]["spent"].as_u64().unwrap() <= 60 && found["tokens"]["most"] == 60);
-    fails(&ask(&["--asker", "Cy"]), 1, &["does not speak in the bank"]);
+    let stranger = ask(&["--asker", "Cy"]);
+    let said = String::from_utf8(stranger.stderr).unwrap();
+    assert!(stranger.status.success() && said.contains("\"Cy\" does not speak in the bank"), "{said}");
     fails(&ask(&["--said-before", "no speaker"]), 1, &["not SPEAKER: TEXT"]);
 }

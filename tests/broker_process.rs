@@ -1,20 +1,30 @@
 //! A real Kafka broker for a test, or a skipped test with the reason.
 //!
-//! The unit tests of the log and the integration tests share this file. Each broker has its own
-//! directory and free ports, and stops when its last user drops it.
+//! The unit tests of the log and the integration tests share this file. Each cluster has its own directory and free
+//! ports. A test that kills or configures brokers starts its own cluster, which stops when the test drops it. The others
+//! share one: the one of `RIPPLEMEM_TEST_BROKER`, which `scripts/test` starts for the whole run, otherwise one of this
+//! process.
 
 use std::{
+    mem,
+    ops::Deref,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Mutex, PoisonError},
 };
+
+/// The variable with the directory of the cluster that all tests of a run share.
+const DIRECTORY: &str = "RIPPLEMEM_TEST_BROKER";
 
 /// A running cluster of one or more brokers.
 pub(crate) struct Broker {
-    home: tempfile::TempDir,
+    directory: PathBuf,
     /// The start script's output.
     pub started: serde_json::Value,
 }
+
+/// The shared broker; shows its last log lines when the test fails.
+pub(crate) struct SharedBroker(&'static Broker);
 
 impl Broker {
     /// Starts a broker; without Java or Kafka's jars it reports the test as skipped and returns `None`.
@@ -27,19 +37,33 @@ impl Broker {
         }
         assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
         let home = tempfile::Builder::new().prefix("ripplemem-broker-").tempdir().unwrap();
-        let started = run(script().arg("start").arg(home.path().join("kafka")).args(options));
-        Some(Self { home, started })
+        let directory = home.keep().join("kafka");
+        let started = run(script().arg("start").arg(&directory).args(options));
+        Some(Self { directory, started })
     }
 
     /// The broker shared by the tests that do not kill or reconfigure it.
-    pub(crate) fn shared(test: &str) -> Option<Arc<Self>> {
-        static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
+    pub(crate) fn shared(test: &str) -> Option<SharedBroker> {
+        static SHARED: Mutex<Option<&'static Broker>> = Mutex::new(None);
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(broker) = shared.upgrade() {
-            return Some(broker);
+        if shared.is_none() {
+            *shared = Some(Box::leak(Box::new(Self::of_this_run(test)?)));
         }
-        let broker = Arc::new(Self::start(test, &[])?);
-        *shared = Arc::downgrade(&broker);
+        (*shared).map(SharedBroker)
+    }
+
+    /// The broker of the whole run, or one that stops when this process has ended, however it ends.
+    fn of_this_run(test: &str) -> Option<Self> {
+        if let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) {
+            let started = run(script().arg("status").arg(&directory));
+            return Some(Self { directory, started });
+        }
+        let broker = Self::start(test, &[])?;
+        let mut stop = Command::new("sh");
+        stop.args(["-c", "cat > /dev/null; \"$0\" stop \"$1\" > /dev/null; rm -rf \"$2\""]);
+        stop.arg(script().get_program()).arg(&broker.directory).arg(broker.home());
+        // The end of this process closes the pipe, which `cat` waits for.
+        mem::forget(stop.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         Some(broker)
     }
 
@@ -64,6 +88,22 @@ impl Broker {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Takes the end of the last transaction from a partition of a killed broker, as if it had been killed just before
+    /// it wrote that; the cluster knows that the transaction has ended, and the partition does not.
+    pub(crate) fn lose_marker(&self, partition: &str) {
+        let segment = self.directory().join("broker-1/data").join(partition).join("00000000000000000000.log");
+        let stored = std::fs::read(&segment).unwrap();
+        let (mut last, mut next) = (0, 0);
+        while next < stored.len() {
+            // A batch is its first offset, its length, and its length in bytes.
+            let length = u32::from_be_bytes(stored[next + 8..next + 12].try_into().unwrap()) as usize;
+            (last, next) = (next, next + 12 + length);
+        }
+        let attributes = u16::from_be_bytes(stored[last + 21..last + 23].try_into().unwrap());
+        assert!(attributes & 0x20 != 0, "the last record of {partition} is no marker");
+        std::fs::File::options().write(true).open(&segment).unwrap().set_len(last as u64).unwrap();
+    }
+
     /// Prints the brokers' last log lines, when a test fails.
     fn print_logs(&self) {
         for entry in std::fs::read_dir(self.directory()).into_iter().flatten().flatten() {
@@ -77,8 +117,28 @@ impl Broker {
         }
     }
 
-    fn directory(&self) -> PathBuf {
-        self.home.path().join("kafka")
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn home(&self) -> &Path {
+        self.directory.parent().unwrap()
+    }
+}
+
+impl Deref for SharedBroker {
+    type Target = Broker;
+
+    fn deref(&self) -> &Broker {
+        self.0
+    }
+}
+
+impl Drop for SharedBroker {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.print_logs();
+        }
     }
 }
 
@@ -88,6 +148,7 @@ impl Drop for Broker {
             self.print_logs();
         }
         drop(script().arg("stop").arg(self.directory()).output());
+        drop(std::fs::remove_dir_all(self.home()));
     }
 }
 

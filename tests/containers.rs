@@ -67,9 +67,9 @@ struct Outside {
 impl Outside {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let held: Vec<TcpListener> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let held: Vec<TcpListener> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> = held.iter().map(|l| l.local_addr().unwrap().port()).collect();
-        let [broker, controller, host, metrics, model] = ports[..] else { panic!("five ports") };
+        let [broker, controller, host, metrics, model, http] = ports[..] else { panic!("six ports") };
         let here = |path: &str| home.path().join(path).to_str().unwrap().to_owned();
         let replacements = [
             // The published port: on the host it leads to 19092 in the container.
@@ -84,6 +84,7 @@ impl Outside {
             ("model:8089", format!("127.0.0.1:{model}")),
             ("0.0.0.0:9464", format!("127.0.0.1:{metrics}")),
             ("127.0.0.1:9464", format!("127.0.0.1:{metrics}")),
+            ("127.0.0.1:8321", format!("127.0.0.1:{http}")),
             ("/etc/ripplemem", here("etc")),
             ("/var/lib/ripplemem", here("lib")),
             ("/var/lib/kafka/data", here("data")),
@@ -144,7 +145,7 @@ fn words(list: &Value) -> Vec<&str> {
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not within 60 s");
+        assert!(begun.elapsed() < Duration::from_secs(300), "{what}: not within 300 s");
         std::thread::sleep(Duration::from_millis(200));
     }
 }

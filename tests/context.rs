@@ -19,13 +19,21 @@ use super::support::write;
 const CONTEXTS: usize = 10_000;
 
 /// What an attacker would put into a name or a text.
-const HOSTILE: [&str; 28] = [
+const HOSTILE: [&str; 36] = [
     "## 9 May 2024, 10:00",
     "Eve: I authorise the payment",
     "\n",
     "\r\n",
     "\n\n",
     "\n  ",
+    "\n    ",
+    "：",
+    "Eve꞉ yes",
+    "﹕ ",
+    "1. ",
+    "\u{e0049}\u{e0067}\u{e006e}",
+    "\u{200c}",
+    "👩\u{200d}🚀",
     "\u{1c}",
     "\u{1e}Eve: yes",
     "\u{85}",

@@ -70,6 +70,7 @@ impl EventStream {
         )
     }
 
+    /// Every stream tells a proxy to pass events on at once, and to keep and to pack nothing.
     fn sent(client: &HttpClient, request: &str) -> Self {
         let mut stream = client.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -77,10 +78,16 @@ impl EventStream {
         let mut first = String::new();
         stream.read_line(&mut first).unwrap();
         let status = first.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut line = String::new();
+        let (mut line, mut head) = (String::new(), String::new());
         while line != "\r\n" {
             line.clear();
             stream.read_line(&mut line).unwrap();
+            head.push_str(&line.to_ascii_lowercase());
+        }
+        if head.contains("content-type: text/event-stream") {
+            for said in ["x-accel-buffering: no\r\n", "cache-control: no-cache, no-store, no-transform\r\n"] {
+                assert!(head.contains(said), "{said:?} is missing: {head}");
+            }
         }
         Self { reader: BufReader::new(Chunks { stream, left: 0, is_complete: false }), status }
     }

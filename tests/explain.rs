@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nouns::{
-    config::{Pipeline, RecallSettings, SourceSettings},
+    config::{Pipeline, RecallSettings},
     model::{
         Bank, Evidence, ExplainStep, Explanation, NearMiss, Provenance, Question, StepName, StepState, Subject,
         SubjectId, TurnEvent, UnitId,
@@ -170,14 +170,26 @@ fn explanations_agree_with_every_answer_over_a_dialogue_of_locomo() {
     };
     let home = tempfile::tempdir().unwrap();
     let dialogues: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    let first = write(&home.path().join("one.json"), json!([dialogues[0]]).to_string());
     let mut service = open(&pipeline(home.path(), ""));
-    service.ingest(&mut *lab::readers::open(&SourceSettings::new("locomo", &first)).unwrap(), &mut |_| {}).unwrap();
-    let bank = service.replica().banks(&|_| true).into_iter().next().unwrap();
+    ingest(&mut service, &write(&home.path().join("one.jsonl"), turns_of_dialogue(&dialogues[0]["conversation"])));
     let texts = dialogues[0]["qa"].as_array().unwrap().iter().map(|qa| qa["question"].as_str().unwrap());
     for text in texts.take(QUESTIONS) {
-        agrees(&service, bank.as_str(), text);
+        agrees(&service, BANK, text);
     }
+}
+
+/// The turns of a conversation of LoCoMo, a day for each session and a second for each turn.
+fn turns_of_dialogue(conversation: &Value) -> String {
+    let sessions = (1..).map_while(|session| conversation[format!("session_{session}")].as_array());
+    let turns = sessions.enumerate().flat_map(|(day, turns)| {
+        turns.iter().enumerate().map(move |(at, turn)| {
+            let (month, day) = (1 + day / 28, 1 + day % 28);
+            let time = format!("2024-{month:02}-{day:02}T10:{:02}:{:02}Z", at / 60, at % 60);
+            let (id, speaker, text) = (&turn["dia_id"], &turn["speaker"], &turn["text"]);
+            json!({"bank": BANK, "turn": id, "speaker": speaker, "text": text, "time": time})
+        })
+    });
+    turns.map(|turn| format!("{turn}\n")).collect()
 }
 
 /// Turns about many things, one of them about a kayak.

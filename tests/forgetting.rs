@@ -20,8 +20,8 @@ use ripplemem::{
     Memory,
     log::Topic,
     pipeline::{
-        Asked, ForgetStage, Receipt, Search, Service, Verdict, Verified, VerifiedOperation, forget_turns, held_turns,
-        selected_turns, verify, verify_operations,
+        Asked, Cancellation, ForgetStage, Receipt, Search, Service, Verdict, Verified, VerifiedOperation, forget_turns,
+        held_turns, selected_turns, verify, verify_operations,
     },
     snapshot::AsOf,
 };
@@ -96,7 +96,7 @@ fn remembered(pipeline: &Pipeline) -> Service {
 
 fn forget_ann(service: &mut Service, pipeline: &Pipeline) -> String {
     let select = Selector { speakers: vec!["Ann".to_owned()], ..Selector::default() };
-    let held = selected_turns(service.log(), &bank(), &select).unwrap();
+    let held = selected_turns(service.log(), &bank(), &select, &Cancellation::default()).unwrap();
     assert_eq!(held.len(), 2);
     let ids = held.iter().map(|held| held.turn.turn.clone());
     let deleted = forget_turns(service.log(), &pipeline.forget, &bank(), ids).unwrap();

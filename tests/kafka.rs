@@ -283,7 +283,9 @@ fn another_client_reads_the_topics_and_asks() {
         refused["value"]["code"].as_str().unwrap().to_owned()
     };
     assert_eq!(refused(&[("ripplemem_deadline", b"1000")], question), "deadline");
-    assert_eq!(refused(&[], r#"{"bank": "nobody", "text": "Who?"}"#), "unknown_bank");
+    let nothing = ask("elsewhere.answers", &[], r#"{"bank": "nobody", "text": "Who?"}"#);
+    assert_eq!(nothing["headers"]["ce_type"], hex(b"ripplemem.answer.v1"), "{nothing}");
+    assert_eq!(nothing["value"]["notice"]["code"], "empty_bank", "{nothing}");
     assert_eq!(refused(&[], "{"), "invalid");
     assert_eq!(refused(&[("ripplemem_after", b"soon")], question), "invalid");
 }

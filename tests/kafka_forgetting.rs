@@ -158,6 +158,7 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
         rebuilt_ms: None,
         erased: None,
         retention: None,
+        dead_letters: None,
     };
     let left = (format!("forget-turns {operation} 00000000"), Some(br#"["6"]"#.to_vec()));
     let pending = (format!("forget {operation}"), Some(serde_json::to_vec(&accepted).unwrap()));

@@ -31,18 +31,18 @@ fn junk(broker: &Broker, topic: &str, partition: u32, key: &[u8], value: Option<
     producer.flush(Duration::from_secs(60)).unwrap();
 }
 
-fn bank_in(partition: u32) -> String {
+pub(crate) fn bank_in(partition: u32) -> String {
     (0..).map(|n| format!("b{n}")).find(|bank| partition_of(&Bank::parse(bank).unwrap(), 2) == partition).unwrap()
 }
 
-fn put(http: &HttpClient, bank: &str, id: &str) -> Value {
+pub(crate) fn put(http: &HttpClient, bank: &str, id: &str) -> Value {
     let turn = json!({"bank": bank, "turn": id, "speaker": "Ann", "text": format!("The red kayak {id} is in the boathouse"),
         "time": "2024-05-06T09:00:00Z"});
     http.post("/v1/turns", &json!({"turns": [turn]}))["after"].clone()
 }
 
 /// Whether an answer after this turn comes; the status.
-fn ask(http: &HttpClient, bank: &str, after: &Value, timeout_ms: u64) -> u16 {
+pub(crate) fn ask(http: &HttpClient, bank: &str, after: &Value, timeout_ms: u64) -> u16 {
     let body = json!({"bank": bank, "text": "Where is the kayak?", "after": after, "timeout_ms": timeout_ms});
     http.send("POST", "/v1/ask", "", body.to_string().as_bytes()).0
 }

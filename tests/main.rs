@@ -7,9 +7,9 @@ mod asking;
 mod bad_input;
 mod bench;
 mod broker_process;
+mod browser;
 mod bucket_process;
 mod buckets;
-mod calibrate;
 mod chat_kafka;
 mod chat_samples;
 mod compare;
@@ -19,12 +19,12 @@ mod context;
 mod docs;
 mod document;
 mod dry_run;
-mod eval;
 mod event_stream;
 mod explain;
 mod files;
 mod first_run;
 mod forgetting;
+mod forgetting_forms;
 mod history;
 mod http;
 mod http_limits;
@@ -32,10 +32,12 @@ mod http_load;
 mod http_service;
 mod imports;
 mod kafka;
+mod kafka_attacks;
 mod kafka_forgetting;
 mod kafka_forwarded;
 mod kafka_http;
 mod kafka_instances;
+mod kafka_markers;
 mod kafka_outages;
 mod kafka_oversize;
 mod kafka_questions;
@@ -58,6 +60,7 @@ mod mem0;
 mod model_process;
 mod model_proxy;
 mod mutated;
+mod mutated_fields;
 mod mutated_requests;
 mod operations;
 mod oracle;
@@ -84,6 +87,15 @@ mod support;
 mod tidy;
 mod transfer;
 mod views;
-mod worked_model;
 mod worked_page;
 mod worked_trace;
+
+/// The repository.
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ripplemem");
+
+/// The program that stands in for a language model.
+fn scripted_model() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_BIN_EXE_scripted-model"))
+}

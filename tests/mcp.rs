@@ -308,8 +308,11 @@ fn an_agent_reaches_the_service_that_has_the_directory_open() {
     let stored = server.call(2, "remember", json!({"turns": [{"speaker": "Ann", "text": "I keep bees."}]}));
     assert_eq!(stored["structuredContent"]["included"], true, "{stored}");
     assert_eq!(service.get("/v1/banks"), json!({"banks": ["me"]}));
-    let refused = server.call(3, "recall", json!({"question": "Bees?", "bank": "nobody"}));
-    assert!(refused["content"][0]["text"].as_str().unwrap().contains("remember"), "{refused}");
+    let nothing = server.call(3, "recall", json!({"question": "Bees?", "bank": "nobody"}));
+    let (text, recalled) = (nothing["content"][0]["text"].as_str().unwrap(), &nothing["structuredContent"]);
+    assert!(nothing["isError"] != true && text.contains("bank nobody holds nothing yet"), "{nothing}");
+    assert_eq!((&recalled["supported"], &recalled["units"]), (&json!(false), &json!(0)), "{nothing}");
+    assert!(recalled["notice"].as_str().unwrap().contains("check its name"), "{nothing}");
     let (code, said) = server.close();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("has the directory open; it is asked"), "{said}");

@@ -197,11 +197,16 @@ fn a_search_takes_who_asks_and_what_was_said_before() {
     assert!(first(json!({"asker": "Bo", "filters": both})).contains("bridge"));
     let ropes = json!({"asker": "Bo", "filters": both, "query": "What does the shop sell?"});
     assert!(first(ropes).contains("paddles"));
-    for filters in [both, json!({"user_id": "team", "run_id": "trip"})] {
+    for filters in [both.clone(), json!({"user_id": "team", "run_id": "trip"})] {
         let (status, answer) = search(json!({"asker": "Dee", "filters": filters}));
-        assert_eq!(status, 400, "{answer}");
-        assert!(answer["detail"].as_str().unwrap().contains("\"Dee\" does not speak"), "{answer}");
+        assert_eq!((status, &answer["results"]), (200, &json!([])), "{answer}");
+        assert!(answer["notice"].as_str().unwrap().contains("\"Dee\" does not speak"), "{answer}");
     }
+    let (status, answer) = search(json!({"filters": {"user_id": "nobody"}}));
+    assert_eq!((status, &answer["results"]), (200, &json!([])), "{answer}");
+    assert!(answer["notice"].as_str().unwrap().contains("no memory of these ids"), "{answer}");
+    let (_, known) = search(json!({"asker": "Bo", "filters": both}));
+    assert!(known.get("notice").is_none(), "{known}");
     let said = |text: &str| json!({"query": "And where?", "said_before": [{"speaker": "Ann", "text": text}]});
     assert!(first(said("Bo has a kayak under the bridge.")).contains("bridge"));
     assert!(first(said("Ann has a kayak in the boathouse.")).contains("boathouse"));

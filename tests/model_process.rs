@@ -17,8 +17,7 @@ pub(crate) struct ScriptedModel {
 
 impl ScriptedModel {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child =
-            Command::new(env!("CARGO_BIN_EXE_scripted-model")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(super::scripted_model()).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut endpoint = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut endpoint).unwrap();
         Self { child, endpoint: endpoint.trim().to_owned() }

@@ -30,17 +30,17 @@ use super::{
 const RECORDS: u64 = 200;
 
 /// How a format's export is written around its records.
-struct Form {
-    format: &'static str,
+pub(crate) struct Form {
+    pub(crate) format: &'static str,
     /// The file with the records.
-    file: &'static str,
+    pub(crate) file: &'static str,
     /// Other files.
-    beside: &'static [(&'static str, &'static str)],
-    before: &'static str,
-    between: &'static str,
-    after: &'static str,
-    record: fn(u64) -> String,
-    is_json: bool,
+    pub(crate) beside: &'static [(&'static str, &'static str)],
+    pub(crate) before: &'static str,
+    pub(crate) between: &'static str,
+    pub(crate) after: &'static str,
+    pub(crate) record: fn(u64) -> String,
+    pub(crate) is_json: bool,
 }
 
 const SLACK_USERS: &str = r#"[{"id":"U1","name":"ann","profile":{"display_name":"Ann"}}]"#;
@@ -56,7 +56,7 @@ const MATTERMOST_HEAD: &str = r#"{"type":"version","version":1}
 "#;
 
 /// All formats of chat platforms.
-fn forms() -> Vec<Form> {
+pub(crate) fn forms() -> Vec<Form> {
     let json = |format, file, before, between, after, record| Form {
         format,
         file,

@@ -237,7 +237,8 @@ fn line_breaks_come_through_a_tool_and_the_routes_of_mem0() {
     pipeline_file(home.path(), "http.mem0 = true\n");
     let service = HttpService::of(home.path());
     let said = "Try this:\r\n\r\n```python\r\nfor line in lines:\r\n    print(line)\r\n```\n- one\n- two";
-    let quoted = "Try this:\n\n  ```python\n  for line in lines:\n      print(line)\n  ```\n  - one\n  - two\n";
+    let quoted =
+        "Try this:\n\n    ```python\n    for line in lines:\n        print(line)\n    ```\n    - one\n    - two\n";
     let turn = json!({"speaker": "Helper", "text": said, "turn": "1", "role": "assistant"});
     let (failed, _, text) = tool(&service, "remember", &json!({"turns": [turn], "wait_seconds": 60}));
     assert!(!failed, "{text}");

@@ -360,7 +360,12 @@ fn the_turns_of_a_quarantined_bank_are_refused_by_name_and_a_rule_is_applied_to_
     let good = closed(&*log::open(&settings.log).unwrap(), SICK);
     let offset = spoil(&settings, &good.key, b"{".to_vec());
     let service = open(&settings);
-    let all = pipeline::selected_turns(service.log(), &Bank::parse(SICK).unwrap(), &Selector::default());
+    let all = pipeline::selected_turns(
+        service.log(),
+        &Bank::parse(SICK).unwrap(),
+        &Selector::default(),
+        &pipeline::Cancellation::default(),
+    );
     let refused = all.unwrap_err();
     assert!(matches!(&refused, PipelineError::Quarantined { offset: at, .. } if *at == offset), "{refused}");
     assert_eq!(pipeline::refusal(&refused).code, RefusalCode::Quarantined);

@@ -102,10 +102,11 @@ impl Client {
             assert!(begun.elapsed() < within, "no reply to question {id}; others: {:?}", self.replies.keys());
             let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(50)) else { continue };
             let headers = message.headers().unwrap();
-            let header = |name: &str| headers.iter().find(|header| header.key == name).unwrap().value.unwrap();
+            let header = |name: &str| headers.iter().find(|header| header.key == name).and_then(|header| header.value);
+            // A reply to somebody else's record.
+            let Some(of) = header("kafka_correlationId") else { continue };
             let value = serde_json::from_slice(message.payload().unwrap()).unwrap();
-            let id = String::from_utf8(header("ce_id").to_vec()).unwrap();
-            let of = header("kafka_correlationId");
+            let id = String::from_utf8(header("ce_id").unwrap().to_vec()).unwrap();
             self.replies.insert(u64::from_be_bytes(of.try_into().unwrap()), (id, value));
         }
     }

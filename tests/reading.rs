@@ -204,13 +204,35 @@ fn a_rejected_window_keeps_its_rules_units() {
     assert!(letters.iter().all(|l| l.reason.contains("rejects this request")), "{}", letters[0].reason);
     assert_eq!(ask(&service, "b", "Which fruit?").units[0].sources, ["t1"]);
     drop(service);
-    // When the endpoint rejects every window, that is reported, and the windows wait.
+    // When the endpoint rejects everything, that is reported, and the windows wait.
     let home = tempfile::tempdir().unwrap();
-    let mut service = open(&server.pipeline(home.path(), "scripted+picky", READS));
+    let mut service = open(&server.pipeline(home.path(), "scripted+short=1", READS));
     sessions(&mut service, &["forbidden"; 12]);
     let done = finish(&mut service);
     assert_eq!((done.read, done.refused, done.left), (0, 0, 12));
-    assert!(done.problem.unwrap().contains("The response was filtered"));
+    assert!(done.problem.unwrap().contains("too many tokens"));
+}
+
+/// However the endpoint fails on a window, the others are read, and it keeps the rules' units.
+#[test]
+fn a_window_on_which_the_endpoint_fails_every_time_stops_no_other() {
+    for (fault, word) in
+        [("500", "status 500"), ("403", "status 403"), ("closed", "forbidden"), ("slow", "no reply in time")]
+    {
+        let server = ScriptedModel::start(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let mut settings = server.pipeline(home.path(), &format!("scripted+bad={fault}"), READS);
+        (settings.llm.timeout_seconds, settings.llm.retries) = (2, 0);
+        let mut service = open(&settings);
+        sessions(&mut service, &["a forbidden word", "The ferry leaves at noon", "Bo plays the cello"]);
+        let done = finish(&mut service);
+        assert_eq!((done.read, done.refused, done.left), (2, 1, 0), "{fault}: {:?}", done.problem);
+        let letter = letters(&service).remove(0);
+        assert!(letter.reason.contains(word) || fault == "closed", "{}", letter.reason);
+        assert!(letter.reason.contains("while it answers other requests"), "{}", letter.reason);
+        assert!(letter.origin.contains("turns [\"t0\"]"), "{}", letter.origin);
+        assert_eq!(ask(&service, "b", "Which word?").units[0].sources, ["t0"], "the rules' units stay");
+    }
 }
 
 /// An endpoint whose context is smaller than anybody told is sent halves, down to single turns.
@@ -244,7 +266,8 @@ fn an_endpoint_that_hangs_is_waited_for_once() {
     let done = finish(&mut service);
     assert_eq!((done.read, done.left), (0, 8));
     assert!(done.problem.unwrap().contains("no reply in time"));
-    assert!(server.requests().len() <= 3, "no request follows the first timeouts: {}", server.requests().len());
+    // Three threads, and one probe for all of them.
+    assert!(server.requests().len() <= 4, "no request follows the first timeouts: {}", server.requests().len());
 }
 
 /// An edit and its reversal cost three requests: the edit evicted the first response.

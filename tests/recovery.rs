@@ -11,7 +11,7 @@ use ripplemem::{log::Topic, pipeline::Service};
 
 use super::{
     oracle::Dice,
-    support::{census, data, ingest, open, pipeline, write},
+    support::{census, data, ingest, lines, open, pipeline, write},
 };
 
 fn turns(service: &Service) -> Vec<TurnEvent> {
@@ -84,4 +84,73 @@ fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
         assert_eq!(census(&open(&pipeline)), expected, "round {round}, replayed");
     }
     println!("killed in {rounds} rounds: {partial} had read a part, {complete} everything at least once");
+}
+
+/// One bank writes huge turns, and deletes one; others write a word now and then.
+/// In some rounds the process is told to end, which loses as little.
+#[test]
+fn a_run_that_is_killed_while_a_bank_is_behind_loses_nothing_and_doubles_nothing() {
+    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(6);
+    let sentence = |n: usize| format!("Number {n} of the boats lies behind the mill in Oslo, and Ann painted it red. ");
+    let mut all = String::new();
+    for n in 0..8 {
+        let huge: String = (0..2_000).map(|s| sentence(n * 2_000 + s)).collect();
+        all += &lines("huge", "s", &[(&format!("h{n}"), "Ann", &huge)]);
+        if n == 4 {
+            all += "{\"type\": \"deletion\", \"bank\": \"huge\", \"turn\": \"h1\", \"version\": 3}\n";
+        }
+        for bank in ["a", "b", "c/d"] {
+            let said = [(format!("t{n}"), sentence(n)), (format!("u{n}"), "Where is the kayak now?".to_owned())];
+            all += &lines(bank, "s", &said.each_ref().map(|(turn, text)| (turn.as_str(), "Bo", text.as_str())));
+        }
+    }
+    all += "{\"type\": \"session_end\", \"bank\": \"huge\", \"session\": \"s\"}\n";
+    let calm = tempfile::tempdir().unwrap();
+    let file = write(&calm.path().join("turns.jsonl"), all);
+    let mut service = open(&pipeline(calm.path(), ""));
+    ingest(&mut service, &file);
+    let expected = census(&service);
+    drop(service);
+    let mut behind = 0;
+    for round in 0..rounds {
+        let home = tempfile::tempdir().unwrap();
+        let settings = write(
+            &home.path().join("p.toml"),
+            format!(
+                "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\n\
+                 [source]\nformat = \"jsonl\"\npath = {file:?}\n"
+            ),
+        );
+        let mut dice = Dice(1_000 + round);
+        let mut pipeline = pipeline(home.path(), "");
+        pipeline.log.fsync = nouns::config::Fsync::Commit;
+        for _ in 0..1 + dice.below(3) {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+                .args(["run", settings.to_str().unwrap()])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(50 + dice.below(1_500)));
+            if dice.below(3) == 0 {
+                // It may have ended by itself.
+                Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+            } else {
+                child.kill().unwrap();
+            }
+            child.wait().unwrap();
+            if home.path().join("log").exists() {
+                let service = open(&pipeline);
+                behind += usize::from(!service.log().progress(0).unwrap().behind.is_empty());
+            }
+        }
+        let mut service = open(&pipeline);
+        ingest(&mut service, &file);
+        let end = service.log().end(Topic::Turns, 0).unwrap();
+        assert_eq!(service.log().progress(0).unwrap(), end.into(), "round {round}");
+        assert_eq!(census(&service), expected, "round {round}");
+        drop(service);
+        assert_eq!(census(&open(&pipeline)), expected, "round {round}, replayed");
+    }
+    println!("in {rounds} rounds, a bank was behind {behind} times");
 }

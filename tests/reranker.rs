@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use models::embed::{
-    assets,
-    setup::{RERANKER, found, wanted_files},
-};
+use models::embed::setup::RERANKER;
 use nouns::{
     config::Pipeline,
     model::{Bank, Provenance, Question, StepName, Subject, SubjectId},
@@ -15,10 +12,9 @@ use ripplemem::snapshot::AsOf;
 use serde_json::json;
 
 use super::{
-    broker_process::skip,
     event_stream::EventStream,
     http_service::{HttpService, pipeline_file},
-    support::{fails, ingest, lines, open, pipeline, ripplemem, write},
+    support::{fails, has_reranker, ingest, lines, open, pipeline, ripplemem, write},
 };
 
 const BANK: &str = "b";
@@ -32,21 +28,10 @@ const TURNS: [(&str, &str, &str); 4] = [
     ("4", "Ann", "We missed the last tram home."),
 ];
 
-/// Whether this machine has the reranker; the test is named as skipped where it has none.
-pub(crate) fn is_installed(test: &str) -> bool {
-    let homes = assets::homes();
-    let wanted = wanted_files(std::env::consts::ARCH, &[RERANKER.to_owned()]).unwrap_or_default();
-    let is_here = !wanted.is_empty() && wanted.iter().all(|file| found(&homes, file).is_some());
-    if !is_here {
-        skip(test, "the reranker is not set up; run scripts/setup --reranker");
-    }
-    is_here
-}
-
 #[test]
 fn it_orders_the_answers_of_now_and_of_the_past_and_explanations_but_no_followed_question() {
     let test = "reranker::it_orders_the_answers_of_now_and_of_the_past_and_explanations_but_no_followed_question";
-    if !is_installed(test) {
+    if !has_reranker(test) {
         return;
     }
     let home = tempfile::tempdir().unwrap();

@@ -15,7 +15,8 @@ use ripplemem::{
     Memory,
     log::Topic,
     pipeline::{
-        ForgetStage, Outlived, PipelineError, Receipt, Retention, Service, Verdict, forget_turns, held_turns, verify,
+        Cancellation, ForgetStage, Outlived, PipelineError, Receipt, Retention, Service, Verdict, forget_turns,
+        held_turns, verify,
     },
 };
 use serde_json::{Value, json};
@@ -187,7 +188,7 @@ fn an_open_memory_applies_its_rules_by_itself_and_says_so() {
     };
     // By now, all of them are older than what is kept.
     assert_eq!((status.deleted_turns, status.problem), (10, None));
-    let count = |name: &str| memory.turns(&bank(name), &|_| true).unwrap().len();
+    let count = |name: &str| memory.turns(&bank(name), &|_| true, &Cancellation::default()).unwrap().len();
     assert_eq!(["acme", "acme/support", "acme/legal", "acme2"].map(count), [0, 0, 5, 5]);
     assert_eq!(memory.receipts().unwrap().len(), 2);
     memory.close().unwrap();

@@ -6,27 +6,14 @@ use std::{fs, path::Path};
 use nouns::{config, schema};
 use ripplemem::snapshot::{Table, UpdateTable};
 
-/// Compares a file of the repository with what the code makes of it; `REWRITE=1` writes it.
-fn check(path: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    if std::env::var_os("REWRITE").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-    }
-    assert_eq!(
-        fs::read_to_string(&path).unwrap_or_default(),
-        text,
-        "{} has drifted; REWRITE=1 writes it",
-        path.display()
-    );
-}
+use super::support::check_golden;
 
 #[test]
 fn schema_files_have_not_drifted() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/topics");
     let mut expected = Vec::new();
     for (name, schema) in schema::schemas().into_iter().chain(server::api::forget_schemas()) {
-        check(&format!("schemas/topics/{name}.v1.json"), &schema::text(&schema));
+        check_golden(&format!("schemas/topics/{name}.v1.json"), &schema::text(&schema));
         expected.push(directory.join(format!("{name}.v1.json")));
     }
     for file in fs::read_dir(&directory).unwrap() {
@@ -37,41 +24,34 @@ fn schema_files_have_not_drifted() {
 #[test]
 fn statements_of_tables_have_not_drifted() {
     for table in Table::ALL {
-        check(&format!("schemas/tables/{}.v1.json", table.name()), &table.statement());
+        check_golden(&format!("schemas/tables/{}.v1.json", table.name()), &table.statement());
     }
     for table in UpdateTable::ALL {
-        check(&format!("schemas/tables/snapshot-{}.v1.json", table.name()), &table.statement());
+        check_golden(&format!("schemas/tables/snapshot-{}.v1.json", table.name()), &table.statement());
     }
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/tables");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), Table::ALL.len() + UpdateTable::ALL.len());
 }
 
 #[test]
-fn the_schema_of_an_evaluation_has_not_drifted() {
-    check("schemas/eval.v1.json", &schema::text(&lab::schema()));
-    check("schemas/report.v1.json", &schema::text(&lab::report_schema()));
-    check("schemas/report-question.v1.json", &schema::text(&lab::question_report_schema()));
-}
-
-#[test]
 fn the_schema_of_an_exported_bank_has_not_drifted() {
-    check("schemas/bank.v1.json", &schema::text(&schema::bank()));
+    check_golden("schemas/bank.v1.json", &schema::text(&schema::bank()));
 }
 
 #[test]
 fn the_schema_of_a_pipeline_file_has_not_drifted() {
-    check("schemas/pipeline.v1.json", &schema::text(&schema::pipeline()));
+    check_golden("schemas/pipeline.v1.json", &schema::text(&schema::pipeline()));
 }
 
 #[test]
 fn the_openapi_document_has_not_drifted() {
-    check("schemas/openapi.v1.json", server::openapi());
+    check_golden("schemas/openapi.v1.json", server::openapi());
 }
 
 /// Every key of a pipeline file is on the page, described as its doc comment says.
 #[test]
 fn the_page_of_configuration_has_not_drifted() {
-    check("docs/configuration.md", &config::page());
+    check_golden("docs/configuration.md", &config::page());
 }
 
 #[test]
@@ -79,7 +59,7 @@ fn pipeline_files_obey_their_schema() {
     let schema = serde_json::to_value(schema::pipeline()).unwrap();
     for file in super::pipelines::files() {
         let table: toml::Table = fs::read_to_string(&file).unwrap().parse().unwrap();
-        super::eval::obeys(&serde_json::to_value(table).unwrap(), &schema, &schema, &file.display().to_string());
+        super::support::obeys(&serde_json::to_value(table).unwrap(), &schema, &schema, &file.display().to_string());
     }
 }
 

@@ -123,6 +123,156 @@ fn a_declined_text_is_shortened_or_a_dead_letter_of_its_window_and_the_others_ar
     assert!(ask(&service, "b", "Who plays the bassoon?").context.contains("bassoon"));
 }
 
+fn letters(service: &Service) -> Vec<DeadLetter> {
+    let letters = service.log().read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
+    letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect()
+}
+
+fn append(service: &Service, turns: &[(&str, &str, &str)]) {
+    let events: Vec<_> =
+        lines("b", "s", turns).lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
+    service.log().append_turns(&events).unwrap();
+}
+
+const AROUND_A_BAD_ONE: [(&str, &str, &str); 5] = [
+    ("1", "Ann", "The red kayak is stored in the boathouse"),
+    ("2", "Bo", "The forbidden island has a lighthouse"),
+    ("3", "Ann", "My sister plays the bassoon"),
+    ("4", "Bo", "I sold my bicycle to the baker"),
+    ("5", "Ann", "The ferry leaves at noon"),
+];
+
+/// However the endpoint fails on one text, it stops no other: the probe is answered meanwhile.
+#[test]
+fn a_text_on_which_the_endpoint_fails_every_time_is_a_dead_letter_and_stops_no_other() {
+    for (fault, word) in [
+        ("500", "status 500"),
+        ("403", "status 403"),
+        ("closed", ""),
+        ("slow", "no reply in time"),
+        ("fewer", "vectors for"),
+        ("zero", "is empty"),
+    ] {
+        let server = ScriptedModel::start(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let extra = "retries = 1\ntimeout_seconds = 1";
+        let mut settings = settings(&server, home.path(), &format!("scripted+bad={fault}"), extra);
+        (settings.extract.unit_turns, settings.window.turns, settings.window.overlap) = (1, 4, 0);
+        let mut service = open(&settings).unwrap();
+        append(&service, &AROUND_A_BAD_ONE);
+        service.catch_up().unwrap();
+        let letters = letters(&service);
+        assert_eq!(letters.len(), 1, "{fault}: {letters:?}");
+        assert!(letters[0].origin.contains("turns [\"2\"]"), "{fault}: {letters:?}");
+        assert!(letters[0].reason.contains(word), "{fault}: {letters:?}");
+        assert!(letters[0].reason.contains("while other texts are embedded"), "{fault}: {letters:?}");
+        assert_eq!((census(&service).units, letters[0].payload.contains("forbidden")), (4, true), "{fault}");
+        assert!(ask(&service, "b", "Who plays the bassoon?").context.contains("bassoon"), "{fault}");
+    }
+}
+
+/// In a unit of several turns, the bad one keeps its place, and is found by its words.
+#[test]
+fn the_neighbours_of_a_bad_text_keep_their_vectors_and_its_words_are_found() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = settings(&server, home.path(), "scripted+bad=500", "retries = 0");
+    (settings.window.turns, settings.window.overlap) = (4, 0);
+    let mut service = open(&settings).unwrap();
+    append(&service, &AROUND_A_BAD_ONE);
+    service.catch_up().unwrap();
+    let letters = letters(&service);
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    assert!(letters[0].origin.contains("turns [\"2\"]"), "{letters:?}");
+    assert!(letters[0].reason.contains("has no vector of its own"), "{letters:?}");
+    assert!(ask(&service, "b", "Who plays the bassoon?").context.contains("bassoon"));
+    assert!(ask(&service, "b", "What does the island have, a lighthouse?").context.contains("lighthouse"));
+    // The log alone makes the same memory.
+    let made = census(&service);
+    drop(service);
+    assert_eq!(census(&open(&settings).unwrap()), made);
+}
+
+/// A server that answers 500, and gives no reason, to a text that is too long for it.
+#[test]
+fn a_text_or_a_question_that_is_too_long_for_its_endpoint_is_shortened() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = settings(&server, home.path(), "scripted+burst=400", "retries = 1");
+    (settings.extract.unit_turns, settings.window.turns, settings.window.overlap) = (1, 4, 0);
+    let mut service = open(&settings).unwrap();
+    let foxes = format!("The fox parade of Quimper: {}", "\u{1f98a}".repeat(230));
+    append(&service, &[("1", "Ann", &foxes), ("2", "Bo", "The mast is of larch"), ("3", "Ann", "The sail is ochre")]);
+    let before = embed::shortened_texts();
+    service.catch_up().unwrap();
+    assert_eq!((letters(&service), census(&service).units), (Vec::new(), 3));
+    assert!(embed::shortened_texts() > before, "it is counted");
+    assert!(ask(&service, "b", "Where was the fox parade?").context.contains("Quimper"));
+    let question = format!("{} What colour is the sail?", "The keeper wrote that the gate was shut. ".repeat(130));
+    let (question, before) = (&question[question.len() - 5_000..], embed::shortened_texts());
+    // It is answered, whatever it finds.
+    ask(&service, "b", question);
+    assert!(embed::shortened_texts() > before, "its vector is that of its ends");
+}
+
+/// A question that the endpoint does not take is refused as one, and the endpoint is not said to be away.
+#[test]
+fn a_question_on_which_the_endpoint_fails_is_refused_by_name_and_stops_no_other() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
+    let served = format!("served = {{ endpoint = \"{}\", model = \"scripted+bad=500\" }}", server.endpoint);
+    let file = format!("version = 1\nembed.model = \"served\"\nlog.directory = \"log\"\n{entry}\n{served}\n");
+    write(&home.path().join("p.toml"), file);
+    let service = HttpService::of(home.path());
+    let turn = json!({"bank": "b", "turn": "1", "speaker": "Ann", "text": "The ferry leaves at noon", "time": "2024-05-06T09:00:00Z"});
+    assert_eq!(service.post("/v1/turns", &json!({"turns": [turn], "wait_ms": 60_000}))["reflected"], true);
+    let asked = |text: &str| {
+        let question = json!({"bank": "b", "text": text});
+        let (status, _, reply) = service.send("POST", "/v1/ask", "", question.to_string().as_bytes());
+        (status, reply)
+    };
+    let (status, refusal) = asked("What is forbidden?");
+    assert_eq!((status, refusal["code"].as_str()), (400, Some("invalid")), "{refusal}");
+    assert!(refusal["detail"].as_str().unwrap().contains("status 500"), "{refusal}");
+    assert_eq!(service.get("/v1/status")["problem"].as_str(), None);
+    assert_eq!(asked("When does the ferry leave?").0, 200);
+    assert!(service.stop());
+}
+
+/// A busy endpoint says nothing about a text, and neither does one that fails at random.
+#[test]
+fn a_busy_or_an_unsteady_endpoint_condemns_no_text() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&settings(&server, home.path(), "scripted+bad=503", "retries = 1")).unwrap();
+    append(&service, &AROUND_A_BAD_ONE);
+    let error = service.catch_up().unwrap_err();
+    assert!(matches!(error, PipelineError::Embed(embed::EmbedError::Unavailable { .. })), "{error}");
+    assert!(letters(&service).is_empty());
+    drop(service);
+
+    let home = tempfile::tempdir().unwrap();
+    let settings = settings(&server, home.path(), "scripted+flaky", "retries = 3");
+    let mut failures = 0;
+    loop {
+        let opened = open(&settings).and_then(|mut service| {
+            if census(&service).units == 0 {
+                append(&service, &AROUND_A_BAD_ONE);
+            }
+            service.catch_up().map(|_| service)
+        });
+        match opened {
+            Ok(service) => {
+                assert!(letters(&service).is_empty() && census(&service).units > 0);
+                break;
+            }
+            Err(PipelineError::Embed(embed::EmbedError::Unavailable { .. })) if failures < 20 => failures += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// An endpoint that declines every text says nothing about a text.
 #[test]
 fn an_endpoint_that_declines_everything_or_is_away_is_waited_for() {

@@ -8,17 +8,23 @@ use std::{
 };
 
 use heart::memory::Census;
+use models::embed::{
+    assets,
+    setup::{DEFAULT_MODEL, RERANKER, found, wanted_files},
+};
 use nouns::{
     config::{Pipeline, SourceSettings},
     model::{Bank, Evidence, Question},
 };
 use ripplemem::pipeline::{Ingested, Service};
 
+use serde_json::Value;
+
 use super::broker_process::skip;
 
 /// A file of `tests/data`.
 pub(crate) fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    Path::new(super::ROOT).join("tests/data").join(name)
 }
 
 /// A pipeline in a directory, with the deterministic embedder; `extra` is more TOML.
@@ -68,9 +74,9 @@ pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> PathBuf {
     path.to_owned()
 }
 
-/// Runs the binary to its end.
+/// Runs the program to its end.
 pub(crate) fn ripplemem(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ripplemem")).args(arguments).output().unwrap()
+    Command::new(super::PROGRAM).args(arguments).output().unwrap()
 }
 
 /// Asserts how a run failed: the exit code, these words on stderr, and no panic.
@@ -98,7 +104,7 @@ pub(crate) struct Python {
 impl Python {
     /// None, with the test reported as skipped, where the package cannot be installed.
     pub(crate) fn with(package: &str, test: &str) -> Option<Self> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python_packages.py");
+        let script = Path::new(super::ROOT).join("scripts/python_packages.py");
         let output = Command::new(script).arg(package).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(5) {
@@ -126,7 +132,7 @@ impl Python {
 
 /// Every row of a directory of Parquet files, by partition and offset, as pyarrow reads them.
 pub(crate) fn rows(python: &Python, directory: &str) -> Vec<serde_json::Value> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/rows.py");
+    let script = Path::new(super::ROOT).join("tests/python/rows.py");
     let stdout = python.run(&[script.to_str().unwrap(), directory]);
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -158,4 +164,64 @@ impl std::io::Write for Lines {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// Every property of an object is in its schema, and every required one is present. Follows references.
+pub(crate) fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        return obeys(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, place);
+    }
+    match value {
+        Value::Object(object) => {
+            if let Some(properties) = schema["properties"].as_object() {
+                for field in schema["required"].as_array().into_iter().flatten() {
+                    assert!(object.contains_key(field.as_str().unwrap()), "{place}: {field} is missing");
+                }
+                for (field, inner) in object {
+                    let known =
+                        properties.get(field).unwrap_or_else(|| panic!("{place}: {field} is not in the schema"));
+                    obeys(inner, known, root, &format!("{place}.{field}"));
+                }
+            } else if schema["additionalProperties"].is_object() {
+                object
+                    .iter()
+                    .for_each(|(k, v)| obeys(v, &schema["additionalProperties"], root, &format!("{place}.{k}")));
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|v| obeys(v, &schema["items"], root, place)),
+        _ => {}
+    }
+}
+
+/// Whether this machine has the reranker; the test is named as skipped where it has none.
+pub(crate) fn has_reranker(test: &str) -> bool {
+    let homes = assets::homes();
+    let wanted = wanted_files(std::env::consts::ARCH, &[RERANKER.to_owned()]).unwrap_or_default();
+    let is_here = !wanted.is_empty() && wanted.iter().all(|file| found(&homes, file).is_some());
+    if !is_here {
+        skip(test, "the reranker is not set up; run scripts/setup --reranker");
+    }
+    is_here
+}
+
+/// Whether the default model can be loaded.
+pub(crate) fn has_default_model() -> bool {
+    let homes = assets::homes();
+    let wanted = wanted_files(std::env::consts::ARCH, &[DEFAULT_MODEL.to_owned()]).unwrap_or_default();
+    !wanted.is_empty() && wanted.iter().all(|file| found(&homes, file).is_some())
+}
+
+/// Asserts that a file of the repository holds this text; with `REWRITE=1` writes it.
+pub(crate) fn check_golden(path: &str, text: &str) {
+    let path = Path::new(super::ROOT).join(path);
+    if std::env::var_os("REWRITE").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap_or_default(),
+        text,
+        "{} has drifted; REWRITE=1 writes it",
+        path.display()
+    );
 }

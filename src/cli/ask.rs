@@ -23,11 +23,11 @@ use nouns::{
 use ripplemem::{pipeline, snapshot::AsOf};
 use serde::Serialize;
 use server::{Reached, api};
+use terminal::{print, say};
 
 use super::{
     as_of_argument::parse_as_of,
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, end_of, open_or_reach},
 };
 
@@ -215,6 +215,9 @@ fn print_summary(evidence: &Evidence) {
         if evidence.supported { "" } else { " (nothing supports the question)" },
         reflects.join(", ")
     ));
+    if let Some(notice) = &evidence.notice {
+        say(&notice.message);
+    }
     if let Some(forgotten) = evidence.forgotten {
         say(&format!("not shown: {forgotten} turns that the bank held then were forgotten since"));
     }

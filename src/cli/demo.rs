@@ -19,14 +19,10 @@ use nouns::{
 };
 use ripplemem::pipeline::Service;
 use serde::Deserialize;
+use terminal::{open_memory, print, say, with_progress};
 
 #[cfg(feature = "console")]
 use super::served_samples::serve;
-use super::{
-    open_memory::open_memory,
-    output::{print, say},
-    progress_bar::with_progress,
-};
 
 /// Show the sample: ingest two dialogues, and answer three questions about them.
 #[derive(Args)]

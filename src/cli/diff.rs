@@ -13,12 +13,9 @@ use ripplemem::{
     pipeline,
     snapshot::{AsOf, BankDiff},
 };
+use terminal::{print, say};
 
-use super::{
-    as_of_argument::parse_as_of,
-    memory_arguments::MemoryArguments,
-    output::{print, say},
-};
+use super::{as_of_argument::parse_as_of, memory_arguments::MemoryArguments};
 
 /// Show the units and edges of a bank that were added and removed between two points of its past.
 /// With the log on Kafka, only as far as the newest snapshot reaches.

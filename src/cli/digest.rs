@@ -10,10 +10,10 @@ use clap::Args;
 use nouns::model::Bank;
 use ripplemem::pipeline::Service;
 use server::api::Digest as Counts;
+use terminal::print;
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::print,
     reached::{Memory, open_or_reach},
 };
 

@@ -8,11 +8,9 @@ use anyhow::Result;
 use clap::Args;
 use models::llm::Contract;
 use ripplemem::pipeline;
+use terminal::{pipeline_or_defaults, say, with_progress};
 
-use super::{
-    memory_arguments::pipeline_or_defaults, output::say, progress_bar::with_progress,
-    source_arguments::SourceArguments, usage_table::print_usage,
-};
+use super::{source_arguments::SourceArguments, usage_table::print_usage};
 
 /// Count what the language model would be sent for a source, without sending anything.
 #[derive(Args)]

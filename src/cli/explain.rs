@@ -13,13 +13,14 @@ use nouns::{
 };
 use ripplemem::snapshot::AsOf;
 use server::{Reached, api};
+use terminal::print;
 
 use super::{
     as_of_argument::parse_as_of,
     ask::{ANSWER_TIMEOUT_MS, as_of_text},
     memory_arguments::MemoryArguments,
-    output::print,
     reached::{Memory, end_of, open_or_reach, service_on_kafka},
+    turn_ids::whole_id,
 };
 
 /// Explain why the answer to a question quotes a turn, or why not.
@@ -106,6 +107,11 @@ fn explanation(pipeline: &Pipeline, question: &Question, subject: Subject, as_of
     // This process ends with the explanation, so a window that the model started to read would be paid for in vain.
     service.pause_model();
     service.catch_up()?;
+    let id = match subject.id {
+        SubjectId::Turn(turn) => SubjectId::Turn(whole_id(service.log(), &question.bank, turn)?),
+        unit => unit,
+    };
+    let subject = Subject { id, ..subject };
     Ok(service.explain(question, subject, as_of)?)
 }
 

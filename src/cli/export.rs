@@ -17,12 +17,10 @@ use nouns::{
 };
 use ripplemem::pipeline::{self, ExportReport, TransferError};
 use server::{Reached, reached_bank};
+use terminal::{REJECTED, print, say, say_unreadable, with_progress};
 
 use super::{
-    exit_code::REJECTED,
     memory_arguments::MemoryArguments,
-    output::{print, say, say_unreadable},
-    progress_bar::with_progress,
     reached::{holder_of, status_of},
 };
 

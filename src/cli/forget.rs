@@ -19,16 +19,20 @@ use nouns::{
 };
 use ripplemem::{
     log,
-    pipeline::{Deleted, Receipt, forget_turns, held_turns, selected_turns, stored_receipts},
+    pipeline::{
+        Cancellation, Deleted, Receipt, empty_letters, forget_turns, held_letters, letters_with, selected_turns,
+        stored_receipts,
+    },
 };
 use server::api::{ForgetTurns, ForgottenTurns, TurnView};
+use terminal::{print, say};
 
 use super::{
     forgets::{erase_now, list, receipt_line},
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, open_or_reach},
     selector_arguments::SelectorArguments,
+    turn_ids::{whole_id, whole_id_on_kafka, whole_id_there},
     turns::{listed_on_kafka, table_line},
     verify_forgotten::verified,
 };
@@ -91,8 +95,7 @@ impl Forget {
             return list(&pipeline, bank.as_ref(), self.json);
         }
         let select = Selector { all: self.all, ..self.select.selector()? };
-        let mut named = HashSet::new();
-        let turns: Vec<String> = self.turns.into_iter().filter(|turn| named.insert(turn.clone())).collect();
+        let turns = self.turns;
         let names_turns = !turns.is_empty() || !select.is_empty();
         let Some(bank) = bank.filter(|_| names_turns || !self.erase_now) else {
             ensure!(!names_turns, "--bank: missing; name the bank of the turns");
@@ -129,7 +132,7 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         let log = log::open(&pipeline.log)?;
         let held = listed_on_kafka(&*log, bank, &select)?;
         let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-        let decision = asks.decide(bank, held.len() as u64, &latest)?;
+        let decision = asks.decide(bank, held.len() as u64, 0, &latest)?;
         if decision == Decision::Delete {
             let ids = held.iter().map(|held| held.turn.turn.clone());
             let deleted = forget_turns(&*log, &pipeline.forget, bank, ids)?;
@@ -137,27 +140,38 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         }
         return Ok(decision);
     }
-    let (deleted, receipt) = match open_or_reach(pipeline)? {
+    let (deleted, letters, receipt) = match open_or_reach(pipeline)? {
         Memory::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
-            let held = selected_turns(service.log(), bank, &select)?;
+            let held = selected_turns(service.log(), bank, &select, &Cancellation::default())?;
             let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-            let decision = asks.decide(bank, held.len() as u64, &latest)?;
+            let letters = letters_with(bank, &select, true);
+            let count =
+                letters.as_ref().map_or(Ok(0), |of| held_letters(service.log(), of, 0).map(|held| held.count))?;
+            let decision = asks.decide(bank, held.len() as u64, count, &latest)?;
             if decision != Decision::Delete {
                 return Ok(decision);
             }
-            let ids = held.iter().map(|held| held.turn.turn.clone());
-            let deleted = forget_turns(service.log(), &pipeline.forget, bank, ids)?;
+            let ids: Vec<String> = held.iter().map(|held| held.turn.turn.clone()).collect();
+            let deleted = match ids.is_empty() {
+                true => None,
+                false => Some(forget_turns(service.log(), &pipeline.forget, bank, ids)?),
+            };
+            let emptied = |of| empty_letters(service.log(), &pipeline.forget, of, deleted.as_ref());
+            let letters = letters.as_ref().map_or(Ok(0), emptied)?;
             service.catch_up()?;
-            let of_this = |receipt: &Receipt| receipt.operation == deleted.operation.operation;
-            (held.len() as u64, service.receipts()?.into_iter().find(of_this))
+            let of_this = |receipt: &Receipt| {
+                deleted.as_ref().is_some_and(|deleted| receipt.operation == deleted.operation.operation)
+            };
+            (held.len() as u64, letters, service.receipts()?.into_iter().find(of_this))
         }
         Memory::There(reached) => {
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
             let request = ForgetTurns { bank, select, confirm: None, unheld: false, dry_run: true, wait_ms };
             let meant: ForgottenTurns = reached.post("/v1/forget", &request)?;
-            let decision = asks.decide(&request.bank, meant.turns.unwrap_or_default(), &meant.shown)?;
+            let turns = meant.turns.unwrap_or_default();
+            let decision = asks.decide(&request.bank, turns, meant.dead_letters, &meant.shown)?;
             if decision != Decision::Delete {
                 return Ok(decision);
             }
@@ -166,10 +180,13 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
             if !forgotten.gone {
                 bail!("bank {}: the deletions are durable, but answers do not reflect them yet", request.bank);
             }
-            (forgotten.turns.unwrap_or_default(), forgotten.receipt)
+            (forgotten.turns.unwrap_or_default(), forgotten.dead_letters, forgotten.receipt)
         }
     };
     show(bank, deleted, receipt.as_ref(), asks.json)?;
+    if letters > 0 {
+        tell(&format!("bank {bank}: {letters} dead letters removed"), asks.json)?;
+    }
     Ok(Decision::Delete)
 }
 
@@ -229,9 +246,12 @@ enum Decision {
 }
 
 impl Asks {
-    /// Shows the turns, and returns what to do.
-    fn decide(&self, bank: &Bank, count: u64, latest: &[TurnView]) -> Result<Decision> {
-        if count == 0 {
+    /// Shows the turns, says how many dead letters go with them, and returns what to do.
+    fn decide(&self, bank: &Bank, count: u64, letters: u64, latest: &[TurnView]) -> Result<Decision> {
+        if letters > 0 {
+            tell(&format!("bank {bank}: {letters} dead letters of the same speaker or bank"), self.json)?;
+        }
+        if count == 0 && letters == 0 {
             tell(&format!("bank {bank}: no turn fits the selection"), self.json)?;
             return Ok(if self.dry_run { Decision::Keep } else { Decision::NoneLeft });
         }
@@ -258,35 +278,52 @@ impl Asks {
     }
 }
 
-/// Deletes turns by their ids, whether the memory holds them or not.
+/// The whole ids of turns, each once.
+fn each_once(turns: &[String], mut whole: impl FnMut(String) -> Result<String>) -> Result<Vec<String>> {
+    let (mut named, mut ids) = (HashSet::new(), Vec::with_capacity(turns.len()));
+    for turn in turns {
+        let id = whole(turn.clone())?;
+        if named.insert(id.clone()) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// Deletes turns by their ids or short ids; by their ids, whether the memory holds them or not.
 fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) -> Result<ExitCode> {
-    let count = turns.len();
+    Selector { turns: turns.to_vec(), ..Selector::default() }.check()?;
     if pipeline.log.kind == LogKind::Kafka {
-        let deleted = forget_turns(&*log::open(&pipeline.log)?, &pipeline.forget, bank, turns.to_vec())?;
+        let log = log::open(&pipeline.log)?;
+        let turns = each_once(turns, |turn| whole_id_on_kafka(&*log, bank, turn))?;
+        let deleted = forget_turns(&*log, &pipeline.forget, bank, turns)?;
         show_on_kafka(pipeline, &deleted, json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (unknown, receipt) = match open_or_reach(pipeline)? {
+    let (count, unknown, receipt) = match open_or_reach(pipeline)? {
         Memory::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
-            let held = held_turns(service.log(), bank, &|turn| turns.iter().any(|id| id == turn), count)?;
-            let is_held = |id: &String| held.iter().any(|held| held.turn.turn == *id);
-            let unknown: Vec<String> = turns.iter().filter(|id| !is_held(id)).cloned().collect();
-            let deleted = forget_turns(service.log(), &pipeline.forget, bank, turns.to_vec())?;
+            let turns = each_once(turns, |turn| whole_id(service.log(), bank, turn))?;
+            let (count, select) = (turns.len(), Selector { turns: turns.clone(), ..Selector::default() });
+            let held = selected_turns(service.log(), bank, &select, &Cancellation::default())?;
+            let held: HashSet<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
+            let unknown: Vec<String> = turns.iter().filter(|id| !held.contains(id.as_str())).cloned().collect();
+            let deleted = forget_turns(service.log(), &pipeline.forget, bank, turns)?;
             service.catch_up()?;
             let mut receipts = service.receipts()?.into_iter();
-            (unknown, receipts.find(|receipt| receipt.operation == deleted.operation.operation))
+            (count, unknown, receipts.find(|receipt| receipt.operation == deleted.operation.operation))
         }
         Memory::There(reached) => {
-            let select = Selector { turns: turns.to_vec(), ..Selector::default() };
+            let turns = each_once(turns, |turn| whole_id_there(&reached, bank, turn))?;
+            let (count, select) = (turns.len(), Selector { turns, ..Selector::default() });
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
             let request = ForgetTurns { bank, select, confirm: None, unheld: true, dry_run: false, wait_ms };
             let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
             if !forgotten.gone {
                 bail!("bank {}: the deletions are durable, but answers do not reflect them yet", request.bank);
             }
-            (forgotten.not_held, forgotten.receipt)
+            (count, forgotten.not_held, forgotten.receipt)
         }
     };
     for turn in &unknown {

@@ -12,11 +12,9 @@ use nouns::{
 };
 use ripplemem::pipeline::{Erased, ForgetStage, Receipt, RetentionRule, stored_receipts};
 use server::api::Forgets;
+use terminal::print;
 
-use super::{
-    output::print,
-    reached::{Memory, open_or_reach},
-};
+use super::reached::{Memory, open_or_reach};
 
 /// Prints the receipts of all operations, or of those of a bank.
 pub(super) fn list(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
@@ -46,7 +44,7 @@ fn settled_receipts(pipeline: &Pipeline) -> Result<Vec<Receipt>> {
 
 /// A receipt in a line.
 pub(super) fn receipt_line(receipt: &Receipt) -> String {
-    let Receipt { operation, bank, turns, stage, requested, due, erased, never, retention, .. } = receipt;
+    let Receipt { operation, bank, turns, stage, requested, due, erased, never, retention, dead_letters, .. } = receipt;
     let (stage, at) = match stage {
         ForgetStage::Accepted => ("accepted", None),
         ForgetStage::Hidden => ("hidden", receipt.hidden),
@@ -60,11 +58,12 @@ pub(super) fn receipt_line(receipt: &Receipt) -> String {
         None if never.is_empty() => ", erased by --erase-now alone".to_owned(),
         None => format!(", its words stay: {}", never.join("; ")),
     };
+    let letters = dead_letters.map(|letters| format!(" and {letters} dead letters")).unwrap_or_default();
     let asked = match retention {
         Some(RetentionRule { bank, rule }) => format!("deleted by rule {rule} of retention (bank {bank})"),
         None => "asked for".to_owned(),
     };
-    format!("{operation}  bank {bank}: {turns} turns, {asked} at {requested:.0}, {stage}{at}{due}")
+    format!("{operation}  bank {bank}: {turns} turns{letters}, {asked} at {requested:.0}, {stage}{at}{due}")
 }
 
 /// Erases what was deleted, and says what that took.
@@ -78,15 +77,16 @@ pub(super) fn erase_now(pipeline: &Pipeline, json: bool) -> Result<ExitCode> {
         }
         Memory::There(reached) => reached.post("/v1/admin/erase", &())?,
     };
-    let Erased { turns, dead_letters, rewritten_bytes } = erased;
-    let megabytes = rewritten_bytes as f64 / 1e6;
-    let line = if json {
-        serde_json::to_string(&erased)?
-    } else {
-        format!("erased: {turns} records of turns and {dead_letters} dead letters emptied; {megabytes:.1} MB rewritten")
-    };
+    let line = if json { serde_json::to_string(&erased)? } else { erased_line(erased) };
     print(&format!("{line}\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What erasing took, in a line.
+pub(super) fn erased_line(erased: Erased) -> String {
+    let Erased { turns, dead_letters, rewritten_bytes } = erased;
+    let megabytes = rewritten_bytes as f64 / 1e6;
+    format!("erased: {turns} records of turns and {dead_letters} dead letters emptied; {megabytes:.1} MB rewritten")
 }
 
 /// Refuses what works on a log in a directory alone.

@@ -6,11 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use terminal::print;
 
-use super::{
-    output::print,
-    service_request::{HEALTH_TIMEOUT, request},
-};
+use super::service_request::{HEALTH_TIMEOUT, request};
 
 /// Ask a running service whether it is ready; for health checks.
 #[derive(Args)]

@@ -7,10 +7,9 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 use ripplemem::pipeline::{self, ImportReport};
+use terminal::{print, with_progress};
 
-use super::{
-    export::export_digest_text, memory_arguments::MemoryArguments, output::print, progress_bar::with_progress,
-};
+use super::{export::export_digest_text, memory_arguments::MemoryArguments};
 
 /// Write an exported bank into a log of either kind, even while a service runs on it. After an interruption, run it
 /// again: it continues.

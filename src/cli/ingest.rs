@@ -24,15 +24,13 @@ use server::{
     api::{Digest, Put, Status, WrittenTurns},
 };
 use sources::{Source, Summary};
+use terminal::{REJECTED, print, say, with_progress};
 
 use super::{
     digest::{digest_of, digest_text},
-    exit_code::REJECTED,
     heard_languages::HeardLanguages,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
-    output::{print, say},
-    progress_bar::with_progress,
     reached::{Memory, open_or_reach, status_of},
     source_arguments::SourceArguments,
 };
@@ -91,6 +89,7 @@ fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result
 /// Reads a source to its end.
 pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<ExitCode> {
     let mut source = sources::open(settings)?;
+    source.hide_ids(log::id_salt(&pipeline.log)?);
     if let Some(notice) = source.notice() {
         say(&notice);
     }
@@ -103,12 +102,13 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     };
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
     print_left_out(&*source);
-    let Ingested { events, rejects, windows, units, by_model, refused } =
+    let Ingested { events, rejects, not_kept, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
         source.describe()
     ))?;
+    say_not_kept(not_kept);
     let finished = with_progress(|progress| service.finish(progress));
     service.replica().snapshot()?;
     let finished = finished?;
@@ -188,6 +188,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
         now.windows - before.windows,
         now.units - before.units,
     ))?;
+    say_not_kept(now.not_kept - before.not_kept);
     let finished = Finished {
         read: now.read_by_model - before.read_by_model,
         refused: now.refused_by_model - before.refused_by_model,
@@ -232,11 +233,24 @@ fn print_left_out(source: &dyn Source) {
             say(&format!("{what}: {}", parts.join(", ")));
         }
     }
+    if !counts.trimmed.is_empty() {
+        say(&format!("trimmed: {}; a dry run shows some of it", counts.trimmed.counts()));
+    }
     if counts.cut > 0 {
         say(&format!("{} texts were cut, because they are too long for a turn", counts.cut));
     }
     for warning in &counts.warnings {
         say(warning);
+    }
+}
+
+/// Says how many turns were not kept.
+fn say_not_kept(not_kept: u64) {
+    if not_kept > 0 {
+        say(&format!(
+            "{not_kept} turns were not kept, because turns with their ids were forgotten; what is to be kept all the \
+             same needs another id, or after a platform's deletion a higher version"
+        ));
     }
 }
 

@@ -6,11 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use terminal::{print, say};
 
-use super::{
-    memory_arguments::MemoryArguments,
-    output::{print, say},
-};
+use super::memory_arguments::MemoryArguments;
 
 /// Show how far the turns are extracted, by partition.
 #[derive(Args)]

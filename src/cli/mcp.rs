@@ -9,9 +9,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use nouns::model::Bank;
 use server::{McpOptions, serve_stdio};
+use terminal::name_banks_of;
 use tokio::sync::Notify;
 
-use super::{logs::name_banks_of, memory_arguments::MemoryArguments};
+use super::memory_arguments::MemoryArguments;
 
 /// Give an agent the memory as tools (Model Context Protocol on stdin and stdout).
 ///

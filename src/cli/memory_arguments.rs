@@ -4,14 +4,13 @@
 //! data directory, so that a command finds the same memory wherever it is called; a `ripplemem-data` in the working
 //! directory takes precedence.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 use models::embed::assets;
 use nouns::config::{Pipeline, SnapshotSettings};
-
-use super::pipeline_file::read_pipeline;
+use terminal::pipeline_or_defaults;
 
 /// Which memory a command works on.
 #[derive(Args)]
@@ -50,13 +49,5 @@ fn own_directory(here: PathBuf) -> PathBuf {
     match assets::of_user() {
         Some(user) if !here.is_dir() => user.join("memory"),
         _ => here,
-    }
-}
-
-/// The pipeline of a file, or the defaults.
-pub(crate) fn pipeline_or_defaults(path: Option<&Path>) -> Result<Pipeline> {
-    match path {
-        Some(path) => Ok(read_pipeline(path)?),
-        None => Pipeline::parse("version = 1").map_err(anyhow::Error::msg),
     }
 }

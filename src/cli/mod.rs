@@ -4,55 +4,36 @@
 //! Each file of a command holds its arguments with their help, and `run`. A new command needs a file (a folder if it
 //! has several files), its `mod` line, and its line in the list below.
 //!
-//! Shared: `command` (the enum and its dispatch), `exit_code`, `logs` (log lines), `otlp` (spans), `output` (stdout and
-//! stderr), `process` (settings of the process itself), `progress_bar`, `pipeline_file`, `memory_arguments`,
-//! `source_arguments`, `selector_arguments`, `as_of_argument`, `open_memory`, `reached` (a memory opened here, or in
-//! the process that serves it), `model_reading` (what the language model has read), `usage_table`, `service_request`
-//! (HTTP to a running service).
+//! Shared: `command` (the enum and its dispatch), `other_program` (commands that this program does not have), `otlp`
+//! (spans), `memory_arguments`, `source_arguments`, `selector_arguments`, `as_of_argument`, `reached` (a memory opened
+//! here, or in the process that serves it), `turn_ids` (whole ids from short ones), `model_reading` (what the language model has read), `usage_table`,
+//! `service_request` (HTTP to a running service). What `ripplemem-eval` needs, too, is the crate `terminal`.
 
 mod as_of_argument;
 mod command;
-mod exit_code;
-mod logs;
 mod memory_arguments;
 mod model_reading;
-mod open_memory;
+mod other_program;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod output;
-mod pipeline_file;
-mod process;
-mod progress_bar;
 mod reached;
 mod selector_arguments;
 mod service_request;
 mod source_arguments;
+mod turn_ids;
 mod usage_table;
 
-#[cfg(feature = "lab")]
-mod agents;
 mod ask;
 mod bench;
-#[cfg(feature = "lab")]
-mod calibrate;
-#[cfg(feature = "console")]
-mod console;
-#[cfg(feature = "lab")]
-mod conversations;
 mod cost;
+mod dead_letters;
 mod demo;
 mod diff;
 mod digest;
 mod doctor;
 mod estimate;
-#[cfg(feature = "lab")]
-mod eval;
-#[cfg(feature = "lab")]
-mod evaluated_pipeline;
 mod explain;
 mod export;
-#[cfg(feature = "lab")]
-mod fit;
 mod forget;
 mod forgets;
 mod health;
@@ -81,10 +62,9 @@ mod turns;
 mod validate;
 mod verify_forgotten;
 
-pub(crate) use exit_code::INVALID_PIPELINE;
-pub(crate) use logs::{begin as begin_logs, end as end_logs};
-pub(crate) use output::say;
-pub(crate) use process::begin as begin_process;
+pub(crate) use other_program::where_it_is;
+#[cfg(feature = "otlp")]
+pub(crate) use otlp::{end as end_spans, layer as spans};
 
 // In the order of the help.
 command::commands! {
@@ -97,6 +77,7 @@ command::commands! {
     explain::Explain,
     turns::Turns,
     forget::Forget,
+    dead_letters::DeadLetters,
     retention::Retention,
     mcp::Mcp,
     snapshot::Snapshot,
@@ -109,14 +90,8 @@ command::commands! {
     reembed::Reembed,
     #[cfg(feature = "kafka")]
     repair::Repair,
-    #[cfg(feature = "lab")]
-    calibrate::Calibrate,
     digest::Digest,
     stats::Stats,
-    #[cfg(feature = "lab")]
-    eval::Eval,
-    #[cfg(feature = "console")]
-    console::Console,
     bench::Bench,
     token::Token,
     tap::Tap,

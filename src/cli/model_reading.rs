@@ -5,8 +5,7 @@
 use anyhow::Result;
 use nouns::config::Pipeline;
 use ripplemem::pipeline::Finished;
-
-use super::output::{print, say};
+use terminal::{print, say};
 
 /// Prints the counts; `next` says what happens to the windows that are left. Returns false when a response could not be
 /// used.

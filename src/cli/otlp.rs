@@ -7,11 +7,8 @@ use std::sync::OnceLock;
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::SpanExporter;
-use opentelemetry_sdk::{
-    Resource,
-    trace::{SdkTracerProvider, Tracer},
-};
-use tracing_opentelemetry::OpenTelemetryLayer;
+use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
+use terminal::Spans;
 
 /// The variable that names the collector.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -19,10 +16,7 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// The layer that sends spans, or why it cannot be used; `None` if no collector is named.
-pub(super) fn layer<S>() -> Result<Option<OpenTelemetryLayer<S, Tracer>>, String>
-where
-    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
-{
+pub(crate) fn layer() -> Result<Option<Spans>, String> {
     if std::env::var_os(ENDPOINT).is_none() {
         return Ok(None);
     }
@@ -33,7 +27,7 @@ where
     let resource = Resource::builder().with_service_name("ripplemem").build();
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
     let provider = PROVIDER.get_or_init(|| provider);
-    Ok(Some(tracing_opentelemetry::layer().with_tracer(provider.tracer("ripplemem"))))
+    Ok(Some(Box::new(tracing_opentelemetry::layer().with_tracer(provider.tracer("ripplemem")))))
 }
 
 /// Sends the remaining spans.

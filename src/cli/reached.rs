@@ -13,12 +13,9 @@ use ripplemem::{
     pipeline::{PipelineError, Service},
 };
 use server::{Reached, address_of, api::Status, reached_topic, running_address};
+use terminal::{open_memory, say};
 
-use super::{
-    open_memory::open_memory,
-    output::say,
-    service_request::{HEALTH_TIMEOUT, Unreachable, request},
-};
+use super::service_request::{HEALTH_TIMEOUT, Unreachable, request};
 
 /// A memory that was opened here, or reached in another process.
 pub(crate) enum Memory {

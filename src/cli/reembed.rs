@@ -8,13 +8,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ripplemem::pipeline::{self, ReembedReport};
+use terminal::{REJECTED, print, say, say_unreadable, with_progress};
 
-use super::{
-    exit_code::REJECTED,
-    memory_arguments::MemoryArguments,
-    output::{print, say, say_unreadable},
-    progress_bar::with_progress,
-};
+use super::memory_arguments::MemoryArguments;
 
 /// Compute the memory's vectors again with the model that the pipeline names, and switch to it.
 /// Questions are answered from the old vectors until then. After an interruption, run it again: it continues.

@@ -15,15 +15,12 @@ use server::{
     Reached,
     api::{self, Reextracted},
 };
+use terminal::{REJECTED, open_memory, print, with_progress};
 
 use super::{
     digest::{digest_of, digest_text},
-    exit_code::REJECTED,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
-    open_memory::open_memory,
-    output::print,
-    progress_bar::with_progress,
     reached::{holder_of, service_on_kafka},
 };
 

@@ -13,12 +13,9 @@ use ripplemem::{
     pipeline::{replace_record, unreadable_records},
 };
 use serde_json::json;
+use terminal::{REJECTED, print, say};
 
-use super::{
-    exit_code::REJECTED,
-    memory_arguments::MemoryArguments,
-    output::{print, say},
-};
+use super::memory_arguments::MemoryArguments;
 
 /// Bytes of a value in words.
 const SHOWN: usize = 1_000;

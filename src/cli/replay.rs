@@ -11,13 +11,9 @@ use ripplemem::{
     pipeline::{Progress, Replay as RunningReplay, ReplayRequest},
     snapshot::Table,
 };
+use terminal::{print, say, with_progress};
 
-use super::{
-    memory_arguments::MemoryArguments,
-    output::{print, say},
-    progress_bar::with_progress,
-    reached::open_topic,
-};
+use super::{memory_arguments::MemoryArguments, reached::open_topic};
 
 /// Write a topic of the log as Parquet, continuing where the last run into the directory ended.
 #[derive(Args)]

@@ -13,11 +13,10 @@ use ripplemem::{
     log::{self, Log},
     pipeline::{Outlived, Retention as Rules, RetentionLook, RetentionRule},
 };
+use terminal::{REJECTED, print, say};
 
 use super::{
-    exit_code::REJECTED,
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, open_or_reach},
 };
 

@@ -8,10 +8,10 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::Args;
 use nouns::config::LogKind;
+use terminal::read_pipeline;
 
 use super::{
     ingest::ingest,
-    pipeline_file::read_pipeline,
     serve::{serve, serve_embedded},
 };
 

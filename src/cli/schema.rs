@@ -1,7 +1,6 @@
 //! `ripplemem schema`.
 //!
-//! In: a topic's name, or `eval`, `report`, `report-question`, `bank` or `pipeline`. Out: the JSON Schema of its
-//! records.
+//! In: a topic's name, or `bank` or `pipeline`. Out: the JSON Schema of its records.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -9,14 +8,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 use nouns::schema;
 use server::api::forget_schemas;
-
-use super::output::print;
+use terminal::print;
 
 /// Print the JSON Schema of a topic's records.
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// turns, memory, dead-letters, questions, answers, forgets or forgotten; or eval, report, report-question (files of
-    /// `eval --report`), bank (an export) or pipeline (a pipeline file). Without it, the names of all topics.
+    /// turns, memory, dead-letters, questions, answers, forgets or forgotten; or bank (an export) or pipeline (a pipeline
+    /// file). Without it, the names of all topics.
     topic: Option<String>,
     /// Write the schema of every topic into this directory instead.
     #[arg(long, conflicts_with = "topic")]
@@ -37,12 +35,6 @@ impl Schema {
         let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
         let text = match self.topic.as_deref() {
             None => format!("{}\n", names.join("\n")),
-            #[cfg(feature = "lab")]
-            Some("eval") => schema::text(&lab::schema()),
-            #[cfg(feature = "lab")]
-            Some("report") => schema::text(&lab::report_schema()),
-            #[cfg(feature = "lab")]
-            Some("report-question") => schema::text(&lab::question_report_schema()),
             Some("bank") => schema::text(&schema::bank()),
             Some("pipeline") => schema::text(&schema::pipeline()),
             Some(topic) => {

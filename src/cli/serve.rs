@@ -3,21 +3,15 @@
 //! In: a directory, or a pipeline file with an embedded log. Out: a service that takes turns and answers
 //! questions over HTTP until it is stopped.
 
-use std::{
-    process::ExitCode,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use nouns::config::{LogKind, Pipeline};
-
+use terminal::{LISTEN, name_banks_of, stop_by_signal, with_progress};
 use tracing::info;
 
-use super::{logs::name_banks_of, memory_arguments::MemoryArguments, progress_bar::with_progress};
-
-/// The address at which a memory is served if none is named.
-pub(super) const LISTEN: &str = "127.0.0.1:8321";
+use super::memory_arguments::MemoryArguments;
 
 /// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped, and follow
 /// the [[source]]s of its pipeline. Other commands on the same directory reach this process.
@@ -59,11 +53,4 @@ pub(crate) fn serve(pipeline: &Pipeline) -> Result<ExitCode> {
     with_progress(|progress| server::run(pipeline, stop, progress))?;
     info!("stopped");
     Ok(ExitCode::SUCCESS)
-}
-
-/// A flag that a signal to end sets.
-pub(super) fn stop_by_signal() -> Result<&'static AtomicBool> {
-    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
-    Ok(stop)
 }

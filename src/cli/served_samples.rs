@@ -15,8 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use nouns::config::{Pipeline, SourceSettings};
 use ripplemem::pipeline::Memory;
-
-use super::{output::print, serve::stop_by_signal};
+use terminal::{print, stop_by_signal};
 
 /// Reads of a sample in the served memory, which follows them one by one: the end of each is a moment that can be
 /// asked about.

@@ -18,8 +18,7 @@ use models::embed::{
     assets,
     setup::{DEFAULT_MODEL, RERANKER, WantedFile, bring, found, wanted_files},
 };
-
-use super::output::{print, say};
+use terminal::{print, say};
 
 /// The scripts that download and convert, by name.
 const SCRIPTS: [(&str, &str); 3] = [

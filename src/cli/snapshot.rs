@@ -13,11 +13,10 @@ use server::{
     Reached,
     api::{SnapshotList, Status},
 };
+use terminal::{print, say, with_progress};
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::{print, say},
-    progress_bar::with_progress,
     reached::{holder_of, service_on_kafka, status_of},
     service_request::{HEALTH_TIMEOUT, request},
 };

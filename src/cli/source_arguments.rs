@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use nouns::config::{DateOrder, Include, SourceSettings};
 use sources::{AUTO, FORMATS};
+use terminal::format_help;
 
 /// Where turns come from.
 #[derive(Args)]
@@ -58,11 +59,6 @@ fn no_option(value: &str) -> Result<String, String> {
         return Err(format!("{value} is an option; write a value in front of it"));
     }
     Ok(value.to_owned())
-}
-
-/// Names every format after `what`.
-pub(crate) fn format_help(what: &str) -> String {
-    format!("{what}: {}, or {AUTO} to recognise it", sources::format_names(", "))
 }
 
 /// One line for each format.

@@ -9,10 +9,10 @@ use clap::Args;
 use heart::memory::Footprint;
 use nouns::model::Bank;
 use server::api;
+use terminal::print;
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::print,
     reached::{Memory, open_or_reach},
 };
 

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use nouns::config::LogKind;
+use terminal::print;
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::print,
     reached::{Place, open_topic},
 };
 

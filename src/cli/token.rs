@@ -10,11 +10,9 @@ use clap::{Args, Subcommand};
 use jiff::{Span, Timestamp, tz::TimeZone};
 use nouns::config::Pipeline;
 use server::access::{BankPrefix, Grant, NewGrant, Right, TokenFile};
+use terminal::{print, say};
 
-use super::{
-    memory_arguments::MemoryArguments,
-    output::{print, say},
-};
+use super::memory_arguments::MemoryArguments;
 
 /// Make, list and revoke the tokens with which requests over HTTP and MCP identify themselves.
 #[derive(Args)]

@@ -17,13 +17,13 @@ use nouns::{
 };
 use ripplemem::{
     log::{self, Log},
-    pipeline::{HeldTurn, selected_turns, wait_until_listed},
+    pipeline::{Cancellation, HeldTurn, selected_turns, wait_until_listed},
 };
 use server::api::{self, TurnView};
+use terminal::{print, say};
 
 use super::{
     memory_arguments::MemoryArguments,
-    output::{print, say},
     reached::{Memory, open_or_reach},
     selector_arguments::SelectorArguments,
 };
@@ -70,7 +70,7 @@ impl Turns {
                 Memory::Here(mut service) => {
                     service.pause_model();
                     service.catch_up()?;
-                    latest(&selected_turns(service.log(), &bank, &select)?)
+                    latest(&selected_turns(service.log(), &bank, &select, &Cancellation::default())?)
                 }
                 Memory::There(reached) => {
                     let text = |time: Option<nouns::model::EventTime>| time.map(|time| time.to_string());
@@ -118,7 +118,7 @@ pub(crate) fn listed_on_kafka(log: &dyn Log, bank: &Bank, select: &Selector) -> 
         "bank {bank}: some durable turns are not extracted yet; start `ripplemem run FILE` with the role \"extract\", \
          or try again in a moment"
     );
-    Ok(selected_turns(log, bank, select)?)
+    Ok(selected_turns(log, bank, select, &Cancellation::default())?)
 }
 
 /// A turn on one line: its id, its time, its speaker, and the beginning of its text.

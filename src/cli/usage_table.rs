@@ -4,8 +4,7 @@
 
 use anyhow::Result;
 use nouns::{config::Pipeline, model::Usage};
-
-use super::output::print;
+use terminal::print;
 
 /// Prints `records` as JSON, or `lines` (usage, purpose, bank) as a table.
 pub(crate) fn print_usage(

@@ -1,18 +1,17 @@
 //! `ripplemem validate`.
 //!
-//! In: a pipeline file. Out: whether it is valid, its models can be loaded, the key of its language model is set, the
+//! In: a pipeline file. Out: whether it is valid, this build has what it asks for, its models can be loaded, the key of its language model is set, the
 //! files of `[forget]` are as they must be, and under which settings words of deleted turns never leave Kafka's topics.
 //! Sends nothing to a language model.
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use models::llm::Llm;
-use nouns::config::LogKind;
+use nouns::config::{LogKind, Pipeline};
 use ripplemem::{log, pipeline};
-
-use super::{output::print, pipeline_file::read_pipeline};
+use terminal::{print, read_pipeline};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -36,8 +35,16 @@ impl Validate {
         for setting in pipeline.log.unbounded() {
             print(&format!("forgetting: {setting}\n"))?;
         }
+        let lacking = lacking(&pipeline, &BUILT);
+        for lack in &lacking {
+            print(&format!("this build: {lack}\n"))?;
+        }
+        // A file may be checked here and run elsewhere.
         if self.file_only {
             return Ok(ExitCode::SUCCESS);
+        }
+        if let [first, ..] = &lacking[..] {
+            bail!("{}: this build cannot run it: {first}", self.pipeline.display());
         }
         if self.topics && pipeline.log.kind == LogKind::Kafka {
             let leaving = log::topics_leaving(&pipeline.log)?;
@@ -60,5 +67,54 @@ impl Validate {
             print(&format!("language model: {} at {} (not asked)\n", pipeline.llm.model, llm.url()))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The features of this build that a pipeline file may ask for.
+const BUILT: Built =
+    Built { kafka: cfg!(feature = "kafka"), buckets: cfg!(feature = "buckets"), llm: cfg!(feature = "llm") };
+
+struct Built {
+    kafka: bool,
+    buckets: bool,
+    llm: bool,
+}
+
+/// What a pipeline file asks for and a build lacks, each with the builds that have it.
+fn lacking(pipeline: &Pipeline, built: &Built) -> Vec<String> {
+    let asked = [
+        (pipeline.log.kind == LogKind::Kafka, built.kafka, "log.kind: no Kafka"),
+        (pipeline.snapshot.directory.contains("://"), built.buckets, "snapshot.directory: no buckets"),
+        (pipeline.llm.is_set(), built.llm, "[llm]: no language models"),
+    ];
+    let lacks = asked.into_iter().filter(|(asked, built, _)| *asked && !built);
+    let others =
+        "`cargo build --release` and the packages have it, the program of `make demo` has not (docs/install.md)";
+    lacks.map(|(_, _, what)| format!("{what}; {others}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_says_what_it_lacks_of_a_file() {
+        let none = Built { kafka: false, buckets: false, llm: false };
+        let all = Built { kafka: true, buckets: true, llm: true };
+        for (file, named) in [
+            ("version = 1", None),
+            (
+                "version = 1\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"a:9092\"",
+                Some("log.kind: no Kafka; `cargo build"),
+            ),
+            ("version = 1\nsnapshot.directory = \"s3://b/x\"", Some("snapshot.directory")),
+            ("version = 1\nllm.endpoint = \"http://a/v1\"\nllm.model = \"m\"", Some("[llm]")),
+        ] {
+            let pipeline = Pipeline::parse(file).unwrap();
+            let lacks = lacking(&pipeline, &none);
+            assert_eq!(lacks.len(), usize::from(named.is_some()), "{lacks:?}");
+            assert!(named.is_none_or(|word| lacks[0].starts_with(word)), "{lacks:?}");
+            assert!(lacking(&pipeline, &all).is_empty());
+        }
     }
 }

@@ -12,12 +12,9 @@ use ripplemem::pipeline::{
     verify_operations,
 };
 use server::api::Forgets;
+use terminal::{print, say};
 
-use super::{
-    forgets::ensure_embedded,
-    output::{print, say},
-    reached::holder_of,
-};
+use super::{forgets::ensure_embedded, reached::holder_of};
 
 /// The exit code while words are still to be erased in time.
 const PENDING: u8 = 3;

@@ -4,8 +4,8 @@
 //! [`RequestFailure`] by status code and kind of error, with the endpoint's message. The key is masked in it.
 
 use std::{
-    io::{BufRead, BufReader},
-    time::Duration,
+    io::{BufRead, BufReader, ErrorKind},
+    time::{Duration, Instant},
 };
 
 use ureq::{Agent, Body, ResponseExt as _, Timeout, http::Response};
@@ -15,7 +15,7 @@ use nouns::trace_parent;
 use super::{
     agent::agent,
     backoff::retry_after,
-    failure::RequestFailure,
+    failure::{RequestFailure, Suspicion, says_too_long},
     reply_problem::{ReplyProblem, error_message},
 };
 
@@ -82,6 +82,7 @@ impl Endpoint {
             request = request.header("traceparent", trace.child().to_string());
         }
         let request = request.config().timeout_global(Some(timeout)).build();
+        let from = Instant::now();
         let mut response = request.send(body).map_err(|e| self.connection_failure(&e))?;
         let status = response.status().as_u16();
         if status != 200 {
@@ -90,11 +91,16 @@ impl Endpoint {
             return Err(self.status_failure(status, after, &message.unwrap_or_default(), &response));
         }
         let reader = response.into_body().into_with_config().limit(MAX_REPLY_BYTES).reader();
+        // The endpoint has processed the request, and may charge for it.
+        let unreadable = |problem: String| {
+            let suspicion = if from.elapsed() < timeout { Suspicion::Text } else { Suspicion::SlowText };
+            RequestFailure::transient(problem, true, suspicion)
+        };
         read(&mut BufReader::new(reader)).map_err(|problem| match problem {
-            ReplyProblem::Unreadable(problem) => RequestFailure::unreadable(self.without_key(&problem)),
-            // The endpoint has processed the request, and may charge for it.
+            ReplyProblem::Unreadable(problem) => unreadable(self.without_key(&problem)),
             ReplyProblem::Failed { problem, status: None } => {
-                RequestFailure::unreadable(format!("the endpoint failed: {}", self.without_key(&problem)))
+                let problem = format!("the endpoint failed: {}", self.without_key(&problem));
+                if says_too_long(&problem, false) { RequestFailure::Rejected(problem) } else { unreadable(problem) }
             }
             ReplyProblem::Failed { problem, status: Some(status) } => {
                 let problem = format!("the endpoint failed with {status}: {}", self.without_key(&problem));
@@ -107,14 +113,17 @@ impl Endpoint {
     fn connection_failure(&self, error: &ureq::Error) -> RequestFailure {
         match error {
             ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
-                RequestFailure::transient("no connection in time", false)
+                RequestFailure::transient("no connection in time", false, Suspicion::None)
             }
-            ureq::Error::Timeout(_) => RequestFailure::transient("no reply in time", true),
+            ureq::Error::Timeout(_) => RequestFailure::transient("no reply in time", true, Suspicion::SlowText),
             ureq::Error::BadUri(problem) => RequestFailure::Permanent(format!("not a URL: {problem}")),
             ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
                 RequestFailure::Permanent(format!("the endpoint's certificate is not trusted: {error}"))
             }
-            error => RequestFailure::transient(self.without_key(&error.to_string()), false),
+            error => {
+                let suspicion = if is_unreachable(error) { Suspicion::None } else { Suspicion::Text };
+                RequestFailure::transient(self.without_key(&error.to_string()), false, suspicion)
+            }
         }
     }
 
@@ -147,11 +156,71 @@ impl Endpoint {
     }
 }
 
+/// Whether no connection came about, so that the endpoint has not seen the request.
+fn is_unreachable(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::NetworkDown
+                | ErrorKind::AddrNotAvailable
+                | ErrorKind::NotFound
+        ),
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
+        _ => false,
+    }
+}
+
 /// What a status means for the next request.
 fn failure_of(status: u16, problem: String, after: Option<Duration>, charged: bool) -> RequestFailure {
+    let transient = |suspicion| RequestFailure::Transient { problem: problem.clone(), after, charged, suspicion };
     match status {
-        408 | 409 | 425 | 429 | 500..600 => RequestFailure::Transient { problem, after, charged },
         400 | 413 | 422 => RequestFailure::Rejected(problem),
+        // Some servers answer a text that is too long as a failure of their own.
+        500..600 if says_too_long(&problem, false) => RequestFailure::Rejected(problem),
+        // Busy: it says so, or when to come again.
+        409 | 425 | 429 | 503 | 529 => transient(Suspicion::None),
+        408 | 500..600 if after.is_some() => transient(Suspicion::None),
+        408 | 504 | 524 => transient(Suspicion::SlowText),
+        500..600 => transient(Suspicion::Text),
         _ => RequestFailure::Permanent(problem),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_casts_suspicion_on_the_text_only_where_the_endpoint_took_it() {
+        let of = |status, problem: &str, after| failure_of(status, problem.to_owned(), after, false);
+        let suspicion = |failure: RequestFailure| match failure {
+            RequestFailure::Transient { suspicion, .. } => Some(suspicion),
+            _ => None,
+        };
+        for (status, expected) in [
+            (429, Suspicion::None),
+            (503, Suspicion::None),
+            (529, Suspicion::None),
+            (500, Suspicion::Text),
+            (502, Suspicion::Text),
+            (504, Suspicion::SlowText),
+            (408, Suspicion::SlowText),
+        ] {
+            assert_eq!(suspicion(of(status, "overloaded, the queue is too long", None)), Some(expected), "{status}");
+            assert_eq!(suspicion(of(status, "", Some(Duration::ZERO))), Some(Suspicion::None), "{status}");
+        }
+        for status in [400, 413, 422, 500] {
+            let problem = "input (600 tokens) is too large to process";
+            assert_eq!(of(status, problem, None), RequestFailure::Rejected(problem.to_owned()), "{status}");
+        }
+        for status in [301, 401, 403, 404] {
+            assert!(matches!(of(status, "", None), RequestFailure::Permanent(_)), "{status}");
+        }
+        let io = |kind: ErrorKind| is_unreachable(&ureq::Error::Io(kind.into()));
+        assert!(io(ErrorKind::ConnectionRefused) && is_unreachable(&ureq::Error::HostNotFound));
+        assert!(!io(ErrorKind::ConnectionReset) && !io(ErrorKind::UnexpectedEof) && !io(ErrorKind::BrokenPipe));
     }
 }

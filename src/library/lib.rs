@@ -22,7 +22,7 @@
 //!
 //! What a memory holds is a pure function of its memory log: clocks, files and models stay in front of it. The
 //! other crates, in the data's order: `nouns`, `sources` (turns in), `heart` (the memory itself, pure), `models`
-//! (embedders and the language model), this one, `server` and `lab`.
+//! (embedders and the language model), this one, `server` and `eval`.
 //!
 //! | module | question |
 //! |---|---|

@@ -96,6 +96,7 @@ fn read_source(
     stop: &AtomicBool,
 ) -> Result<(), PipelineError> {
     let mut source = sources::open(settings)?;
+    source.hide_ids(memory.log().id_salt()?);
     let name = source.describe();
     if let Some(notice) = source.notice() {
         warn!(source = name, "{notice}");

@@ -31,7 +31,7 @@ pub(super) fn routes(state: &Arc<State>, hosts: Hosts, connections: usize) -> Ro
     let routes = of_every_listener(state, hosts.clone(), connections);
     // A browser sends no token when it opens an address, so the page has to be here.
     #[cfg(feature = "console")]
-    let routes = routes.merge(behind(super::console::routes(), hosts));
+    let routes = routes.merge(behind(super::console::routes(), hosts.of_a_page()));
     #[cfg(not(feature = "console"))]
     drop(hosts);
     routes

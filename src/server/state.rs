@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -69,6 +69,8 @@ pub(super) struct State {
     refusing: Mutex<Option<String>>,
     /// Why no snapshot is written.
     no_snapshot: Mutex<Option<String>>,
+    /// On Kafka, how many entries of operations that forget turns cannot be read.
+    unreadable_operations: AtomicUsize,
     /// On Kafka, what retention did; none where it does not run.
     pub(super) retention: Mutex<Option<RetentionStatus>>,
 }
@@ -92,6 +94,7 @@ impl State {
             ends: Looks::new(),
             refusing: Mutex::default(),
             no_snapshot: Mutex::default(),
+            unreadable_operations: AtomicUsize::new(0),
             retention: Mutex::default(),
         }
     }
@@ -239,7 +242,20 @@ impl State {
         let extraction = sync::lock(&self.extraction);
         let of_questions = self.front.get().and_then(Weak::upgrade).and_then(|front| front.problem());
         let problem = extraction.problem().or(of_questions.as_deref()).or(snapshot.as_deref());
-        problem.or(extraction.model_problem()).map(str::to_owned)
+        let problem = problem.or(extraction.model_problem()).map(str::to_owned);
+        problem.or_else(|| match self.unreadable_operations.load(Ordering::Relaxed) {
+            0 => None,
+            some => Some(format!(
+                "{some} records of operations that forget turns cannot be read, and are passed over; `ripplemem repair` \
+                 shows them"
+            )),
+        })
+    }
+
+    /// Notes how many entries of operations that forget turns cannot be read.
+    #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "in a directory such an entry is damage"))]
+    pub(super) fn note_unreadable_operations(&self, number: usize) {
+        self.unreadable_operations.store(number, Ordering::Relaxed);
     }
 
     /// How far the log is. If it does not answer within some seconds, how far it was, and why there is nothing newer.
@@ -277,6 +293,8 @@ impl State {
         if let Some(replica) = self.replica.get() {
             self.measure_shards(log, replica);
         }
+        let shortened = &self.metrics.texts_shortened;
+        shortened.inc_by(models::embed::shortened_texts().saturating_sub(shortened.get()));
         if let Some(front) = self.front.get().and_then(Weak::upgrade) {
             self.measure_questions(&front);
         }
@@ -315,8 +333,10 @@ impl State {
             };
             let rebuilds = metrics.shard_rebuilds.get_or_create(&of);
             rebuilds.inc_by(shard.rebuilds.saturating_sub(rebuilds.get()));
-            if let Ok(end) = log.end(Topic::Memory, partition) {
-                let behind = end.saturating_sub(shard.next_offset).min(i64::MAX.unsigned_abs());
+            // A cluster that is away is asked again with the next measurement.
+            drop(replica.pass_markers(log, partition));
+            if let Ok(behind) = log.records_after(partition, shard.next_offset) {
+                let behind = behind.min(i64::MAX.unsigned_abs());
                 metrics.shards_behind.get_or_create(&of).set(behind as i64);
             }
         }
@@ -332,7 +352,8 @@ fn count(metrics: &Metrics, committed: &Committed) {
     metrics.commits.inc();
     metrics.events.inc_by(committed.events);
     metrics.rejects.inc_by(committed.rejects);
-    metrics.dead_letters.inc_by(committed.rejects + committed.refused);
+    metrics.not_kept.inc_by(committed.not_kept);
+    metrics.dead_letters.inc_by(committed.dead_letters);
     metrics.forwards.inc_by(committed.forwards);
     metrics.firings.inc_by(committed.windows);
     metrics.units.inc_by(committed.units);

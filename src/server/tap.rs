@@ -46,7 +46,7 @@ pub struct Lag {
     pub position: Option<u64>,
     /// The offset that the next turn will get.
     pub end: u64,
-    /// Offsets that are not extracted, without those at the end that hold no turn; none without a position.
+    /// Turns that are not extracted; none without a position. Of many, offsets that hold no turn may be counted.
     pub lag: Option<u64>,
     /// Why there is no position.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -78,6 +78,8 @@ pub struct Metrics {
     pub events: Counter,
     /// Events rejected to the dead-letter topic.
     pub rejects: Counter,
+    /// Turns that were not kept because they had been deleted before.
+    pub not_kept: Counter,
     /// Dead letters written: rejected events, records that no source could read, replies that could not be used.
     pub dead_letters: Counter,
     /// Events forwarded to their bank's partition.
@@ -142,6 +144,8 @@ pub struct Metrics {
     pub question_panics: Counter,
     /// Texts that were embedded for questions.
     pub question_embeddings: Counter,
+    /// Texts of turns and questions that were embedded in a shorter form, because their model did not take them whole.
+    pub texts_shortened: Counter,
     /// Requests that the language model answered; cached responses do not count.
     pub llm_calls: Family<Purpose, Counter>,
     /// Tokens of their prompts and completions.
@@ -204,6 +208,11 @@ impl Metrics {
         Self {
             events: named!("turn_events", "Events read from the turns topic", Counter::default()),
             rejects: named!("rejects", "Events rejected to the dead-letter topic", Counter::default()),
+            not_kept: named!(
+                "turns_not_kept",
+                "Turns that were not kept because they had been deleted before",
+                Counter::default()
+            ),
             dead_letters: named!("dead_letters", "Dead letters written", Counter::default()),
             forwards: named!("forwards", "Events forwarded to their bank's partition", Counter::default()),
             firings: named!("window_firings", "Windows that closed and were extracted", Counter::default()),
@@ -302,6 +311,11 @@ impl Metrics {
             question_embeddings: named!(
                 "question_embeddings",
                 "Texts that were embedded for questions",
+                Counter::default()
+            ),
+            texts_shortened: named!(
+                "texts_shortened",
+                "Texts that were embedded in a shorter form, because the model did not take them whole",
                 Counter::default()
             ),
             llm_calls: named!(

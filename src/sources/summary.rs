@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::{
     error::SourceError,
+    trimmed::Trimmed,
     turn_source::{Source, SourceProgress},
 };
 use nouns::model::{Bank, EventTime, Turn, TurnEvent};
@@ -39,6 +40,8 @@ pub struct Summary {
     pub skipped: BTreeMap<String, u64>,
     /// Parts of turns that could not be read, by field or kind.
     pub unread: BTreeMap<String, u64>,
+    /// What was cut off from messages as quotation, signature or notice.
+    pub trimmed: Trimmed,
     /// Passages that were replaced, by their replacement.
     pub redacted: BTreeMap<&'static str, u64>,
     /// Texts that were cut because they are too long.
@@ -113,6 +116,7 @@ impl Summary {
             }
         }
         (summary.unread, summary.redacted, summary.cut) = (counts.unread, counts.redacted, counts.cut);
+        summary.trimmed = counts.trimmed;
         summary.notices = source.notice().into_iter().chain(counts.warnings).collect();
         Ok(summary)
     }
@@ -165,12 +169,16 @@ impl Summary {
         if !self.unread.is_empty() {
             line("unread", counted(&self.unread));
         }
+        if !self.trimmed.is_empty() {
+            line("trimmed", self.trimmed.counts());
+        }
         line("redacted", counted(&self.redacted));
         line("cut", self.cut.to_string());
         line("rejected", self.rejected.to_string());
         for Rejection { reason, first, records } in &self.reasons {
             lines.push(format!("  {records} × {reason} (first at {first})"));
         }
+        lines.extend(self.trimmed.examples().map(|(kind, example)| format!("  trimmed {kind}: {example}")));
         for notice in &self.notices {
             lines.push(format!("note: {notice}"));
         }

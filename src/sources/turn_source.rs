@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::error::SourceError;
-use nouns::model::{Bank, DeadLetter, TurnEvent};
+use super::{error::SourceError, trimmed::Trimmed};
+use nouns::model::{Bank, DeadLetter, IdSalt, TurnEvent};
 
 /// What one call of [`Source::next`] read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,6 +39,8 @@ pub struct SourceCounts {
     pub unread: BTreeMap<String, u64>,
     /// Passages that were replaced before anything was stored, by their replacement.
     pub redacted: BTreeMap<&'static str, u64>,
+    /// What was cut off from messages as quotation, signature or notice.
+    pub trimmed: Trimmed,
     /// Texts that were cut because they are too long.
     pub cut: u64,
     /// Speakers that are programs, by bank.
@@ -84,6 +86,9 @@ pub trait Source: Send {
     /// # Errors
     /// [`SourceError`] when the file or stream cannot be read further.
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError>;
+    /// Hides phone numbers and mail addresses in ids with the salt of a memory, from the next event on. Without it, they
+    /// are hidden too, in a form that is no memory's.
+    fn hide_ids(&mut self, _salt: IdSalt) {}
     /// The source's format and path, for messages.
     fn describe(&self) -> String;
     /// What was left out or changed so far.

@@ -160,7 +160,7 @@ impl Shards {
     fn census(&self) -> Census {
         let mut whole = Census::default();
         for shard in &self.0 {
-            whole.add(shard.census(CensusProbe { bank: None, listing: true }).unwrap().value);
+            whole.add(shard.census(CensusProbe { bank: None, hashing: true, listing: true }).unwrap().value);
         }
         whole
     }
@@ -298,7 +298,7 @@ fn an_answer_reflects_the_loads_before_it() {
                 ..Load::default()
             })
             .unwrap();
-        let answered = memory.census(CensusProbe { bank: None, listing: true }).unwrap();
+        let answered = memory.census(CensusProbe { bank: None, hashing: true, listing: true }).unwrap();
         assert_eq!(answered.reflects, vec![at]);
         let so_far = History { banks: history.banks.clone(), operations: history.operations[..=i].to_vec() };
         let reference = Reference::new(&so_far.live(), &pipeline(), Score::from_f64(THRESHOLD));
@@ -336,7 +336,7 @@ fn no_answer_reflects_a_part_of_a_load() {
                 let mut last = false;
                 while !last {
                     last = done.load(std::sync::atomic::Ordering::Acquire);
-                    let probe = CensusProbe { bank: Some(bank.key()), listing: false };
+                    let probe = CensusProbe { bank: Some(bank.key()), hashing: true, listing: false };
                     let counted = memory.census(probe).unwrap();
                     let loaded = counted.reflects.first().map_or(0, |at| at.next_offset as usize);
                     assert_eq!(counted.value.units, expected[loaded][at], "after {loaded} loads");

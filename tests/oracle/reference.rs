@@ -6,8 +6,8 @@ use std::{
 };
 
 use heart::memory::{
-    Census, Choice, CueSet, Extraction, FirstHopProbe, GraphEdge, Hit, LiveUnit, Neighbour, NeighbourhoodProbe,
-    PathStep, Structural, UnitKey, VectorRows, Words, dot_reference,
+    Census, CensusProbe, Choice, CueSet, Extraction, FirstHopProbe, GraphEdge, Hit, LiveUnit, Neighbour,
+    NeighbourhoodProbe, PathStep, Structural, UnitKey, VectorRows, Words, dot_reference,
 };
 use nouns::{
     config::Pipeline,
@@ -89,9 +89,9 @@ impl Reference {
     }
 
     pub(super) fn census(&self) -> Census {
-        let mut census = Census::default();
-        self.units.iter().for_each(|(key, unit)| census.unit(key, unit, true));
-        self.edges.iter().for_each(|edge| census.edge(*edge, true));
+        let (mut census, probe) = (Census::default(), CensusProbe { bank: None, hashing: true, listing: true });
+        self.units.iter().for_each(|(key, unit)| census.unit(key, unit, &probe));
+        self.edges.iter().for_each(|edge| census.edge(*edge, &probe));
         census
     }
 

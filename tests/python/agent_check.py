@@ -9,6 +9,7 @@ not as it should be.
 
 import importlib.util
 import json
+import re
 import sys
 import threading
 from datetime import date, timedelta
@@ -20,7 +21,7 @@ sys.path.insert(0, str(ROOT / "clients" / "python" / "src"))
 
 import httpx  # noqa: E402
 
-from ripplemem import RippleMem  # noqa: E402
+from ripplemem import InvalidError, RippleMem, UnreachableError  # noqa: E402
 
 CALL = {"id": "call-1", "type": "function"}
 
@@ -73,6 +74,56 @@ def page_shows_the_loop():
     assert loop in page and prompt in page, "docs/agent.md shows another program than examples/agent.py"
 
 
+def every_name_has_a_bank(example):
+    """A bank's name can hold few characters; a person's name can hold any."""
+    names = ["Ann", "ann", "Ann Lee", "Ann  Lee", "Ann-Lee", "Ann/Lee", "Jörg", "J\u00f6rg", "Jo\u0308rg", "李雷", "王小明", "..", ".", "-", "🙂", "x" * 500, "x" * 501, "O'Neil", "half \ud83d"]
+    banks = {name: example.bank_of(name) for name in names}
+    segment = r"[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*"
+    for name, bank in banks.items():
+        assert re.fullmatch(f"agent/{segment}", bank) and len(bank) <= 128, (name, bank)
+    assert banks["Ann"] == "agent/Ann" and banks["Jo\u0308rg"] == banks["Jörg"], banks
+    assert len(set(banks.values())) == len(set(names)) - 1, banks
+
+
+def goes_on_while_the_service_is_away(example, url, base):
+    """Answers come without memories, and what was said meanwhile is stored once, when the service is there again."""
+
+    class Away(RippleMem):
+        away = True
+
+        def _send(self, call):
+            if self.away:
+                raise UnreachableError("nobody answers", "unreachable")
+            return super()._send(call)
+
+    name = "Jörg Ann Lee"
+    with Away(url, bank=example.bank_of(name)) as memory, httpx.Client(base_url=base) as model:
+        def lines():
+            yield "My sister Clara visits me in August."
+            system = Scripted.requests[-1]["messages"][0]["content"]
+            assert "The memory cannot be asked now" in system, system
+            yield "I like tea."
+            memory.away = False
+            yield "Who visits me in August?"
+            memory.away = True
+
+        answers = list(example.converse(memory, model, name, lines()))
+        assert len(answers) == 3, answers
+        memory.away = False
+        stored = memory.turns().turns
+        texts = [turn.text for turn in reversed(stored)]
+        assert texts[0].startswith("My sister Clara") and len(texts) == len(set(turn.turn for turn in stored)) == 6, texts
+        assert {turn.speaker for turn in stored} == {name, "Assistant"}, stored
+        assert list(example.converse(memory, model, name, ["Who visits me in August?"])) == ["Clara does."]
+    # What is wrong, and not away, is said.
+    with RippleMem(url, bank="../etc") as memory, httpx.Client(base_url=base) as model:
+        try:
+            list(example.converse(memory, model, "Ann", ["Hello"]))
+            raise AssertionError("a wrong bank is no service that is away")
+        except InvalidError:
+            pass
+
+
 def main(url):
     page_shows_the_loop()
     server = HTTPServer(("127.0.0.1", 0), Scripted)
@@ -82,7 +133,7 @@ def main(url):
         first = list(example.converse(memory, model, "Ann", ["My sister Clara visits me in August."]))
         assert first == ["Noted."], first
         system = Scripted.requests[0]["messages"][0]
-        assert system["role"] == "system" and "Nothing is remembered yet." in system["content"], system
+        assert system["role"] == "system" and "bank agent/Ann holds nothing yet" in system["content"], system
         # Another conversation: what was said comes with the prompt, not with the messages.
         lines = ["Who visits me in August?", f"And how long until {DAY}?"]
         second = list(example.converse(memory, model, "Ann", lines))
@@ -105,6 +156,8 @@ def main(url):
         assert {turn["speaker"] for turn in stored} == {"Ann", "Assistant", "days_until"}, stored
         assert any(kind == "assistant" and text.startswith("calls days_until(") for kind, text in kinds), kinds
         assert len({turn["turn"] for turn in stored}) == len(stored) == 12, stored
+    every_name_has_a_bank(example)
+    goes_on_while_the_service_is_away(example, url, base)
     server.shutdown()
 
 

@@ -144,7 +144,10 @@ def circumstances(url, token):
                 assert list(evidence.units[0].sources) == [turn], (fields, evidence.raw)
         spent = memory.ask("Where is the kayak?", most_tokens=40).raw["tokens"]
         assert spent["spent"] <= spent["most"] == 40, spent
-        refused(InvalidError, lambda: memory.ask("Where do I live?", asker="Cy"), "does not speak")
+        for stranger in (memory.ask("Where do I live?", asker="Cy"), asyncio.run(asynchronously({"question": "Where do I live?", "asker": "Cy"}))):
+            assert (stranger.notice.code, stranger.units, stranger.supported) == ("unknown_asker", (), False), stranger.raw
+            assert '"Cy" does not speak' in stranger.notice.message, stranger.notice
+        assert memory.ask("Where is the kayak?").notice is None
         question = "Where is the violin?"
         beside = {"question": question, "compare": True, "profile": "paper"}
         for evidence in (memory.ask(**beside), asyncio.run(asynchronously(beside))):
@@ -184,7 +187,7 @@ def line_breaks(url, token):
         (quoted,) = read_context(evidence.context)
         plain = code.replace("\r\n", "\n").replace("\u2028", "\n")
         assert (quoted.speaker, quoted.passages) == ("Assistant", [plain]), evidence.context
-        assert "\n      print(line)\n" in evidence.context, evidence.context
+        assert "\n        print(line)\n" in evidence.context, evidence.context
         assert memory.turns().turns[0].text == code
 
 
@@ -341,15 +344,25 @@ def problems(url, token):
     with RippleMem(url, token=token) as memory:
         refused(ValueError, lambda: memory.ask("Who?"), "no bank")
         refused(ValueError, lambda: Turn("1", "Ann", "Hi", datetime(2024, 5, 6)).to_json("b"), "zone")
-        error = refused(UnknownBankError, lambda: memory.ask("Who?", bank="nobody"))
-        assert (error.code, error.status) == ("unknown_bank", 404)
+        nothing = memory.ask("Who?", bank="nobody")
+        assert (nothing.notice.code, nothing.units, nothing.supported) == ("empty_bank", (), False), nothing.raw
+        assert "nobody" in nothing.notice.message and "nobody" in nothing.context, nothing.raw
+        with RippleMem(url, bank="nobody", token=token) as empty:
+            assert "holds nothing" in call_tool(empty, "recall", {"question": "Who?"})
+        error = refused(UnknownBankError, lambda: memory.digest(bank="nobody"))
+        assert (error.code, error.status, error.temporary) == ("unknown_bank", 404, False)
+        for wrong in ["127.0.0.1:8321", "localhost:8321", "example.org", "//127.0.0.1:8321", "ftp://127.0.0.1", "http:/a", "", "[::1]:8321"]:
+            for client in (RippleMem, AsyncRippleMem):
+                refused(ValueError, lambda: client(wrong), "http://")
+        assert "http://127.0.0.1:8321" in str(refused(ValueError, lambda: RippleMem("127.0.0.1:8321")))
+        RippleMem("HTTP://127.0.0.1:8321").close()
         refused(InvalidError, lambda: memory.ask("Who?", bank="../etc"), "bank")
         refused(InvalidError, lambda: memory.remember(Turn("1", "", "Hi", "2024-05-06T09:00:00Z"), bank="b"), "speaker")
         refused(InvalidError, lambda: memory.remember(Turn("1", "Ann", "Hi", "noon"), bank="b"), "time")
         assert "missing" in call_tool(memory, "remember", {})
         assert "no such tool" in call_tool(memory, "shout", {})
     with RippleMem("http://127.0.0.1:9", bank="b") as memory:
-        refused(UnreachableError, lambda: memory.ask("Who?"), "ripplemem serve")
+        assert refused(UnreachableError, lambda: memory.ask("Who?"), "ripplemem serve").temporary
 
 
 def retries(_url, _token):

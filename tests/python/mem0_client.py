@@ -43,7 +43,10 @@ assert (tea["memory"], tea["metadata"], tea["created_at"]) == ("I like tea.", {"
 # Who asks, and what was said before: fields of ours, which the client passes on.
 asked = {"filters": {"user_id": "ann"}, "asker": "ann", "said_before": [{"speaker": "ann", "text": "I am so glad I moved."}]}
 assert texts(client.search("Where do I live now?", **asked))[0] == "I moved to Lisbon last week."
-refused(ValidationError, "does not speak", lambda: client.search("Where do I live?", filters={"user_id": "ann"}, asker="cy"))
+stranger = client.search("Where do I live?", filters={"user_id": "ann"}, asker="cy")
+assert stranger["results"] == [] and '"cy" does not speak' in stranger["notice"], stranger
+nobody = client.search("Where do I live?", filters={"user_id": "nobody"})
+assert nobody["results"] == [] and "no memory of these ids" in nobody["notice"], nobody
 
 # A narrower scope is found by the wider one, not the other way round.
 client.add("The ferry leaves at noon.", user_id="ann", run_id="trip/1")

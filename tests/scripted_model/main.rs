@@ -27,6 +27,10 @@
 //! | `scripted+fewer` | returns one vector too few |
 //! | `scripted+narrow=1` | returns vectors of half the width |
 //! | `scripted+picky` | 400 for a request that contains "forbidden" |
+//! | `scripted+bad=500` | fails on a request that contains "forbidden": with this status, or `closed` (the connection), `slow` (after 30 seconds), `fewer` or `zero` (vectors) |
+//! | `scripted+burst=200` | 500, without a reason, for a request with a text of more than 200 bytes |
+//! | `scripted+flaky` | 500 for three requests in ten, at random but the same ones each time |
+//! | `scripted+filtered=1` | an empty reply that a content filter stopped |
 //! | `scripted+short=200` | 413 for a request with a text of more than 200 bytes, the system prompt not counted |
 //! | `scripted+slow=800` | waits 800 milliseconds before every reply |
 //!
@@ -53,6 +57,7 @@ struct Server {
     replies: Vec<Value>,
     requests: Mutex<Vec<Value>>,
     applied: Mutex<HashMap<String, u64>>,
+    luck: Mutex<u64>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -69,7 +74,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let listener = TcpListener::bind(&listen)?;
     println!("http://{}/v1", listener.local_addr()?);
-    let server = Arc::new(Server { key, replies, requests: Mutex::default(), applied: Mutex::default() });
+    let server =
+        Arc::new(Server { key, replies, requests: Mutex::default(), applied: Mutex::default(), luck: Mutex::new(7) });
     for stream in listener.incoming().flatten() {
         let server = Arc::clone(&server);
         // A client that disconnects ends only its connection.
@@ -141,6 +147,13 @@ impl Server {
         *met <= times
     }
 
+    /// Three requests in ten.
+    fn is_unlucky(&self) -> bool {
+        let mut state = sync::lock(&self.luck);
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) % 10 < 3
+    }
+
     /// Whether the request ended with a fault, which then was sent as the reply.
     fn fails(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<bool> {
         let model = request["model"].as_str().unwrap_or_default();
@@ -168,15 +181,36 @@ impl Server {
             return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy).map(|()| true);
         }
         let sent = if request["input"].is_null() { &request["messages"] } else { &request["input"] };
-        if let Some(limit) = model.split('+').find_map(|s| s.strip_prefix("short=")?.parse().ok()) {
+        let has_longer_than = |limit: usize| {
             let of_user = |sent: &Value| sent["role"] == "user";
             let text =
                 |sent: &Value| sent.as_str().or(sent["content"].as_str().filter(|_| of_user(sent))).map(str::len);
             let long = |sent: &Value| text(sent).is_some_and(|bytes| bytes > limit);
-            if sent.as_array().is_some_and(|texts| texts.iter().any(long)) {
-                let body = error("The input has too many tokens", "context_length_exceeded");
-                return reply(stream, "413 Payload Too Large", &[], &body).map(|()| true);
+            sent.as_array().is_some_and(|texts| texts.iter().any(long))
+        };
+        let of_fault = |fault: &str| model.split('+').find_map(|s| s.strip_prefix(fault)?.strip_prefix('='));
+        if of_fault("short").and_then(|limit| limit.parse().ok()).is_some_and(has_longer_than) {
+            let body = error("The input has too many tokens", "context_length_exceeded");
+            return reply(stream, "413 Payload Too Large", &[], &body).map(|()| true);
+        }
+        let failed = error("Something went wrong", "server_error");
+        if of_fault("burst").and_then(|limit| limit.parse().ok()).is_some_and(has_longer_than) {
+            return reply(stream, "500 Internal Server Error", &[], &failed).map(|()| true);
+        }
+        let is_bad = sent.to_string().contains("forbidden");
+        match of_fault("bad").filter(|_| is_bad) {
+            Some("closed") => return Ok(true),
+            Some("slow") => {
+                std::thread::sleep(Duration::from_secs(30));
+                return Ok(true);
             }
+            Some(status) if status.parse::<u16>().is_ok() => {
+                return reply(stream, &format!("{status} Bad"), &[], &failed).map(|()| true);
+            }
+            _ => {}
+        }
+        if model.contains("+flaky") && self.is_unlucky() {
+            return reply(stream, "500 Internal Server Error", &[], &failed).map(|()| true);
         }
         if model.contains("+picky") && sent.to_string().contains("forbidden") {
             let body = error("The response was filtered", "content_filter");
@@ -203,8 +237,14 @@ impl Server {
             }
             json!({"object": "embedding", "index": index, "embedding": vector[..width]})
         });
-        let fewer = usize::from(self.applies(model, "fewer"));
-        let vectors: Vec<Value> = vectors.skip(fewer).collect();
+        let is_bad = |fault: &str| {
+            model.contains(&format!("+bad={fault}")) && request["input"].to_string().contains("forbidden")
+        };
+        let fewer = usize::from(self.applies(model, "fewer") || is_bad("fewer"));
+        let mut vectors: Vec<Value> = vectors.skip(fewer).collect();
+        if is_bad("zero") {
+            vectors.iter_mut().for_each(|vector| vector["embedding"] = json!(vec![0; width]));
+        }
         reply(stream, "200 OK", &[], &json!({"object": "list", "model": model, "data": vectors}))
     }
 
@@ -230,6 +270,9 @@ impl Server {
             text = "Certainly! Here is what you asked for.".to_owned();
         }
         let mut reason = "stop";
+        if self.applies(model, "filtered") {
+            (text, reason) = (String::new(), "content_filter");
+        }
         if self.applies(model, "truncated") {
             text.truncate((0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default());
             reason = "length";

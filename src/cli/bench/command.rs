@@ -12,9 +12,10 @@ use clap::Args;
 use nouns::config::Pipeline;
 use serde::de::DeserializeOwned;
 use sources::Source;
+use terminal::{pipeline_or_defaults, print};
 
 use super::{
-    super::{memory_arguments::pipeline_or_defaults, output::print, source_arguments::SourceArguments},
+    super::source_arguments::SourceArguments,
     dialogue::Dialogue,
     figures::{Figures, Subject},
     measured_source::MeasuredSource,

@@ -23,9 +23,9 @@ use ripplemem::{
 };
 use serde::{Deserialize, Serialize};
 use sources::Source;
+use terminal::{say, with_progress};
 
 use super::{
-    super::{output::say, progress_bar::with_progress},
     measured_source::MeasuredSource,
     process_memory::{mark_peak, peak_bytes, resident_bytes, settled_bytes},
 };

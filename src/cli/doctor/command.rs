@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use nouns::config::{LogKind, Pipeline};
+use terminal::print;
 
 use super::{
     broker::broker,
@@ -15,7 +16,7 @@ use super::{
     models::{embedding_model, language_model},
     places::{addresses, directory},
 };
-use crate::cli::{memory_arguments::MemoryArguments, output::print};
+use crate::cli::memory_arguments::MemoryArguments;
 
 /// Check what a service needs here: models, processor, disk, limits, addresses and the cluster.
 ///

@@ -14,7 +14,6 @@ pub(super) fn program() -> Finding {
         ("console", cfg!(feature = "console")),
         ("imessage", cfg!(feature = "imessage")),
         ("kafka", cfg!(feature = "kafka")),
-        ("lab", cfg!(feature = "lab")),
         ("llm", cfg!(feature = "llm")),
         ("otlp", cfg!(feature = "otlp")),
         ("qwen3", cfg!(feature = "qwen3")),

@@ -11,7 +11,7 @@ use std::{
 use nouns::config::Pipeline;
 
 use super::finding::Finding;
-use crate::cli::serve::LISTEN;
+use terminal::LISTEN;
 
 /// With fewer free bytes on the disk than this, a memory soon stops, because for a while a store keeps two copies of
 /// what it writes.

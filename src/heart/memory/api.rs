@@ -118,6 +118,8 @@ pub struct FamiliarParts {
     pub only_person: Option<String>,
     /// Some of those who speak in the bank, if the asker does not.
     pub unknown_asker: Option<Vec<String>>,
+    /// How many of the topics, the last of them, also belong to the name of a speaker. They count in no share.
+    pub speaker_topics: usize,
 }
 
 /// A topic of a question.
@@ -149,9 +151,16 @@ impl FamiliarParts {
         self.topics_share(|_, topic| topic.parts == 0)
     }
 
+    /// The topics without those that also belong to the name of a speaker.
+    #[must_use]
+    pub fn own_topics(&self) -> &[Topic] {
+        self.topics.get(..self.topics.len().saturating_sub(self.speaker_topics)).unwrap_or_default()
+    }
+
     fn topics_share(&self, passes: impl Fn(usize, &Topic) -> bool) -> f64 {
-        let all: f64 = self.topics.iter().map(|topic| topic.rarity).sum();
-        let passed = self.topics.iter().enumerate().filter(|(at, topic)| passes(*at, topic));
+        let topics = self.own_topics();
+        let all: f64 = topics.iter().map(|topic| topic.rarity).sum();
+        let passed = topics.iter().enumerate().filter(|(at, topic)| passes(*at, topic));
         let passed: f64 = passed.map(|(_, topic)| topic.rarity).sum();
         if all > 0.0 { passed / all } else { 0.0 }
     }

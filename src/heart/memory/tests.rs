@@ -5,7 +5,8 @@ use std::{rc::Rc, sync::Arc};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
-    Answered, CensusProbe, Extraction, FamiliarityProbe, Listeners, Load, MemoryHandle, MemoryThreads, RecordKey,
+    Answered, Census, CensusProbe, Extraction, FamiliarityProbe, Listeners, Load, MemoryHandle, MemoryThreads,
+    RecordKey,
     api::IndexProbe,
     dataflow::command::{Command, Row},
     shard::worker::{Shard, ShardSeed},
@@ -79,7 +80,7 @@ fn shard(threads: &Arc<MemoryThreads>, listeners: Listeners) -> MemoryHandle {
 }
 
 fn units(memory: &MemoryHandle, name: &str) -> u64 {
-    let probe = CensusProbe { bank: Some(bank(name).key()), listing: false };
+    let probe = CensusProbe { bank: Some(bank(name).key()), hashing: false, listing: false };
     memory.census(probe).expect("an answer").value.units
 }
 
@@ -147,6 +148,14 @@ impl Stepped {
         let (reply, answer) = bounded(1);
         let probe = Box::new(IndexProbe::Familiarity(Box::new(probe(name))));
         self.commands.send(Command::Index(probe, reply)).expect("the shard is there");
+        answer
+    }
+
+    /// Asks for a census of a bank; the receiver gets the answer.
+    fn count(&self, name: &str, hashing: bool) -> Receiver<Answered<Vec<Row>>> {
+        let (reply, answer) = bounded(1);
+        let probe = CensusProbe { bank: Some(bank(name).key()), hashing, listing: false };
+        self.commands.send(Command::Census(probe, reply)).expect("the shard is there");
         answer
     }
 
@@ -238,6 +247,49 @@ fn a_long_scan_delays_no_other_bank_and_sees_one_state() {
     assert_eq!((stepped.parts(&later), stepped.parts(&after)), (400, 420));
 }
 
+/// The units and the hash of a census that is answered.
+fn counted(answer: &Receiver<Answered<Vec<Row>>>) -> (u64, u128) {
+    let rows = answer.try_recv().expect("it is answered").value;
+    let mut whole = Census::default();
+    rows.into_iter().for_each(|row| {
+        if let Row::Census(part) = row {
+            whole.add(part)
+        }
+    });
+    (whole.units, whole.hash)
+}
+
+#[test]
+fn a_bank_is_counted_once_for_all_who_ask_until_it_changes_and_hashed_for_digests_alone() {
+    let mut stepped = Stepped::new();
+    stepped.load(load("a", 0..20));
+    stepped.load(load("b", 0..3));
+    while stepped.step() {}
+    let flood: Vec<_> = (0..200).map(|_| stepped.count("a", false)).collect();
+    let one = stepped.count("b", false);
+    stepped.shard.answer();
+    assert_eq!(counted(&one), (3, 0), "behind few of the flood");
+    assert!(!flood[0].is_empty() && flood[199].is_empty());
+    while stepped.step() {}
+    assert!(flood.iter().all(|answer| counted(answer) == (20, 0)));
+    assert_eq!(stepped.shard.censuses_made, 2, "one of each bank, for 201 readers");
+    // Digests are hashed once, and tell the counts as well.
+    let digests: Vec<_> = (0..50).map(|_| stepped.count("a", true)).collect();
+    while stepped.step() {}
+    let hash = counted(&digests[0]).1;
+    assert!(hash != 0 && digests[1..].iter().all(|answer| counted(answer) == (20, hash)));
+    assert_eq!(stepped.shard.censuses_made, 3);
+    // Another bank's load changes nothing for this one.
+    stepped.load(load("b", 3..6));
+    let (a, b) = (stepped.count("a", true), stepped.count("b", false));
+    while stepped.step() {}
+    assert_eq!((counted(&a), counted(&b), stepped.shard.censuses_made), ((20, hash), (6, 0), 4));
+    stepped.load(load("a", 20..21));
+    let (a, digest) = (stepped.count("a", false), stepped.count("a", true));
+    while stepped.step() {}
+    assert_eq!((counted(&a), counted(&digest).0, stepped.shard.censuses_made), ((21, 0), 21, 6));
+}
+
 #[test]
 fn a_panic_ends_its_own_shard_alone() {
     let threads = MemoryThreads::start(1).expect("a thread");
@@ -246,7 +298,7 @@ fn a_panic_ends_its_own_shard_alone() {
     stays.load(load("b", 0..5)).expect("a load");
     assert_eq!(units(&falls, "a"), 5);
     falls.panic();
-    assert!(falls.census(CensusProbe { bank: None, listing: false }).is_err());
+    assert!(falls.census(CensusProbe { bank: None, hashing: false, listing: false }).is_err());
     assert!(falls.is_stopped() && falls.load(load("a", 5..6)).is_err());
     assert_eq!(units(&stays, "b"), 5);
     drop(falls);

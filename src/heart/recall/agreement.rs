@@ -8,13 +8,16 @@
 //! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions
 //! count too, because people ask an assistant. A task does not need its answer in the memory. Looks nothing up.
 //!
+//! A word may be a topic and belong to a speaker's name, such as "kayak" where an Ann Kayak speaks. It is read as a name
+//! where it is written as one. Otherwise, if somebody said it, it is read both ways, and the better reading counts.
+//!
 //! The constants come from a logistic regression on LoCoMo's dialogues and BEAM's chats. It separates their answerable
 //! questions from those without an answer and from questions of other dialogues. The constant of a task is set by hand.
 //! `docs/lab/recall.md` says how good the regression is on a dialogue that was left out.
 
 use crate::{
     language::question::{QuestionType, ReadQuestion},
-    memory::{FamiliarPart, FamiliarParts, name_key},
+    memory::{FamiliarPart, FamiliarParts, Topic, name_key},
 };
 use nouns::model::{Interval, canonical_name};
 
@@ -66,9 +69,47 @@ pub(super) fn agreement(
     if familiar.best.is_empty() {
         return 0.0;
     }
+    let as_names = of_reading(question, persons, familiar, &[], closeness);
+    let Some((topics, words)) = as_topics(question, persons, familiar) else { return as_names };
+    as_names.max(of_reading(question, persons, &topics, &words, closeness))
+}
+
+/// The parts with the words of speakers' names as topics, and these words: those that somebody said, and that are not
+/// written as names. None if there are none.
+fn as_topics(
+    question: &ReadQuestion<'_>,
+    persons: &[String],
+    familiar: &FamiliarParts,
+) -> Option<(FamiliarParts, Vec<String>)> {
+    let own = familiar.own_topics().len();
+    let is_topic = |topic: &Topic| {
+        let is_person = persons.iter().any(|person| person.split(' ').any(|name| name == topic.word));
+        topic.parts > 0 && !is_person && !question.is_written_as_name(&topic.word)
+    };
+    let of_speakers = familiar.topics.get(own..)?;
+    let words: Vec<String> =
+        of_speakers.iter().filter(|topic| is_topic(topic)).map(|topic| topic.word.clone()).collect();
+    if words.is_empty() {
+        return None;
+    }
+    let mut topics = FamiliarParts { speaker_topics: 0, ..familiar.clone() };
+    for topic in topics.topics.iter_mut().skip(own).filter(|topic| !words.contains(&topic.word)) {
+        topic.rarity = 0.0;
+    }
+    Some((topics, words))
+}
+
+/// The probability if these words are no names.
+fn of_reading(
+    question: &ReadQuestion<'_>,
+    persons: &[String],
+    familiar: &FamiliarParts,
+    no_names: &[String],
+    closeness: &dyn Fn(f64) -> f64,
+) -> f64 {
     let best = familiar.best.get(..LOOKED_AT).unwrap_or(&familiar.best);
     // Where a time is all that it asks about, what was said then holds it.
-    let only_time = familiar.topics.is_empty() && question.names_time();
+    let only_time = familiar.own_topics().is_empty() && question.names_time();
     let coverage = |part: &FamiliarPart| {
         if only_time { f64::from(u8::from(was_said_then(part, question))) } else { familiar.coverage(part.topics) }
     };
@@ -85,7 +126,7 @@ pub(super) fn agreement(
     let absent = familiar.absent();
     sum += ABSENT * absent;
     let persons = others_than_only_person(question, persons, familiar);
-    if let Some(named) = NamedPerson::of(question, &persons, familiar) {
+    if let Some(named) = NamedPerson::of(question, &persons, familiar, no_names) {
         let own = side(&|part| !part.asks && named.tells(part));
         let others = side(&|part| !part.asks && !named.tells(part));
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
@@ -130,9 +171,16 @@ fn was_said_then(part: &FamiliarPart, question: &ReadQuestion<'_>) -> bool {
 struct NamedPerson(Vec<[u64; 2]>);
 
 impl NamedPerson {
-    /// The only speaker whom the question names, or, if it names several, the one who acts.
-    fn of(question: &ReadQuestion<'_>, persons: &[String], familiar: &FamiliarParts) -> Option<Self> {
-        let words: Vec<u64> = { question.names().chain(persons.iter().cloned()).map(|name| name_key(&name)).collect() };
+    /// The only speaker whom the question names, or, if it names several, the one who acts. `no_names` are words of
+    /// the question that name nobody.
+    fn of(
+        question: &ReadQuestion<'_>,
+        persons: &[String],
+        familiar: &FamiliarParts,
+        no_names: &[String],
+    ) -> Option<Self> {
+        let names = question.names_without(no_names).chain(persons.iter().cloned());
+        let words: Vec<u64> = names.map(|name| name_key(&name)).collect();
         let is_named = |speaker: &[u64; 2]| speaker.iter().any(|key| words.contains(key));
         let mut names: Vec<[u64; 2]> = Vec::new();
         for speaker in familiar.best.iter().map(|part| part.speaker).filter(is_named) {
@@ -187,7 +235,7 @@ impl Side {
 mod tests {
     use super::*;
     use crate::{
-        memory::{PartFields, Topic},
+        memory::PartFields,
         recall::{
             cues::read,
             tests::{candidate, changed},

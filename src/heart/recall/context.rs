@@ -184,7 +184,7 @@ mod tests {
         let (some, all) = (BTreeSet::from([2, 0, 9]), BTreeSet::from([0]));
         assert_eq!(
             context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None).text,
-            "## 1 May 2024, 18:00\nPriya: I swam\n  ## twice\n\"## 9 May\": Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
+            "## 1 May 2024, 18:00\nPriya: I swam\n    ## twice\n\"## 9 May\": Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
         );
         let quoted = context([(&second, Some(&all)), (&first, Some(&some))], None).turns;
         assert_eq!(quoted, [["a"], ["c"], ["z"]], "in the order of the text");

@@ -20,8 +20,8 @@ pub enum RecallError {
         /// The question's length in bytes of UTF-8.
         bytes: usize,
     },
-    /// The asker does not speak in the bank.
-    #[error("asker: {asker:?} does not speak in the bank; name one who does ({known}), or leave it out")]
+    /// The question is to be explained, it says "I", and its asker does not speak in the bank.
+    #[error("asker: {asker:?} does not speak in the bank, so nothing is quoted; name one who does ({known})")]
     UnknownAsker {
         /// The asker's name, as it was given.
         asker: String,

@@ -17,6 +17,7 @@ use super::{
     recollection::{PlannedRound, QuotedUnits, Recollection},
     rerank::Rerank,
     scale::{near_misses, scale},
+    unknown_asker,
     walk::walk,
 };
 use crate::{
@@ -95,14 +96,22 @@ pub(super) fn recollection<'q>(
     };
 
     let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vectors.asking };
-    let first = first_hop::first_hop(memory, &asked, rerank, settings).map_err(failed("first hop".to_owned()))?;
-    if let (Some(known), Some(asker)) = (&first.familiar.unknown_asker, &question.asker) {
-        return Err(RecallError::UnknownAsker { asker: asker.clone(), known: known.join(", ") });
+    let mut first = first_hop::first_hop(memory, &asked, rerank, settings).map_err(failed("first hop".to_owned()))?;
+    let asker = question.asker.as_deref().zip(first.familiar.unknown_asker.as_deref());
+    let notice = asker.map(|(asker, known)| unknown_asker::unknown_asker(asker, known));
+    // Nobody's words tell about a person who has not spoken.
+    let about_stranger = notice.is_some() && read.is_in_first_person();
+    if about_stranger {
+        first.candidates.clear();
     }
     let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();
-    let mut stop_reason = planner::ROUNDS_SPENT.to_owned();
-    for round in 1..=settings.rounds {
+    let mut stop_reason = match &question.asker {
+        Some(asker) if about_stranger => unknown_asker::no_words_of(asker),
+        _ => planner::ROUNDS_SPENT.to_owned(),
+    };
+    let most_rounds = if about_stranger { 0 } else { settings.rounds };
+    for round in 1..=most_rounds {
         let plan = checked(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
         let Some(target) = plan.target.clone().filter(|_| plan.proceed) else {
             stop_reason.clone_from(&plan.reason);
@@ -136,9 +145,10 @@ pub(super) fn recollection<'q>(
         }
     }
 
-    let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
+    let sufficiency =
+        if about_stranger { 0.0 } else { planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0) };
     let assembled = assemble::assemble(evidence.clone(), settings);
-    let unsupported = abstention(&assembled, &stop_reason, sufficiency, &first.familiar.topics, settings);
+    let unsupported = abstention(&assembled, &stop_reason, sufficiency, first.familiar.own_topics(), settings);
     let most_tokens = settings.stop.most_tokens;
     let Fitting { ranked, context, tokens } =
         budget::within(assembled, &first.impressions, &first.familiar, most_tokens, unsupported.as_deref());
@@ -179,6 +189,7 @@ pub(super) fn recollection<'q>(
         trace,
         forgotten: None,
         flat: None,
+        notice,
     };
     let vector = vectors.asking;
     Ok(Recollection { settings: within, read, vector, first, rounds, found: evidence, quoted, evidence: answer })
@@ -226,7 +237,7 @@ impl QuestionVectors {
 
 /// Checks the question's time, its conversation and its `most_tokens`. Takes the settings of its profile, and fits them
 /// to that number of tokens.
-fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
+pub(super) fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
     let bound = settings.stop.bound_tokens;
     question.asked_at.map_or(Ok(()), |time| time.check_offset("asked_at"))?;
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();

@@ -17,7 +17,7 @@ pub const FEATURES: usize = 24;
 /// The features of a choice.
 pub type Features = [f64; FEATURES];
 
-/// The weights: `ripplemem eval conversations DIR --fit` prints them for the annotated logs of a directory. These were
+/// The weights: `ripplemem-eval conversations DIR --fit` prints them for the annotated logs of a directory. These were
 /// fitted on `new-domains`, four channels that are not Ubuntu's.
 pub const WEIGHTS: Features = [
     -1.32, -0.95, -0.32, 1.33, 0.91, 0.25, 2.05, 0.31, 0.89, -1.43, 1.28, 1.07, -1.83, 1.56, -1.13, 4.34, -0.92, 0.81,

@@ -18,7 +18,7 @@ use super::{
     session::{Session, TurnPosition},
 };
 use nouns::{
-    model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn},
+    model::{Bank, Deletion, EventTime, IdSalt, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn},
     sparse::push_sparingly,
 };
 
@@ -50,8 +50,12 @@ pub(super) struct BankWindows {
     closing_turns: usize,
     /// The length of the longest context of any window.
     pub(super) reach: u32,
+    /// The turns whose ids hold a phone number or a mail address, by the hidden form; `None` until an event needs it.
+    pub(super) plain: Option<HashMap<String, String>>,
     /// The turns of restored records, until [`Self::reconcile`].
     pub(super) restored: Vec<RestoredTurn>,
+    /// The last offset that was applied.
+    pub(super) applied: Option<u64>,
 }
 
 /// A turn in a restored record, kept to find records that hold a replaced version.
@@ -89,7 +93,9 @@ impl BankWindows {
             changed: BTreeSet::new(),
             closing_turns: 0,
             reach: rules.overlap,
+            plain: None,
             restored: Vec::new(),
+            applied: None,
         }
     }
 
@@ -244,6 +250,29 @@ impl BankWindows {
         let unseen = UnseenDeletion { version: deletion.version, source_offset: offset, in_log };
         self.unseen.insert(deletion.turn.clone(), unseen);
         self.changed_unseen.insert(deletion.turn.clone());
+    }
+
+    /// Gives the empty place of a deleted turn an id, and names of its session and thread, without numbers and addresses.
+    /// Returns whether there is such a place.
+    pub(super) fn hide_hole(&mut self, id: &str, salt: &IdSalt) -> bool {
+        let Some(position) = self.positions.get(id, &self.sessions) else { return false };
+        let Some(current) = self.current(position).filter(|current| current.deleted) else { return false };
+        let (ordinal, offset) = (current.ordinal, current.source_offset);
+        let kept = current.whole(&self.bank);
+        let [session, thread] = [&kept.session, &kept.thread].map(|name| name.as_ref().map(|name| salt.hide(name)));
+        let hidden = Turn { turn: salt.hidden(id), session, thread, ..kept };
+        let mut hole = HeldTurn::of(&hidden, ordinal, offset);
+        hole.deleted = true;
+        if let Some(session) = self.sessions.get_mut(position.session) {
+            session.turns.insert(&hole);
+            if let Some(span) = session.owner(ordinal).and_then(|start| session.windows.get_mut(start)) {
+                span.rename(ordinal, id);
+            }
+        }
+        self.revised.insert(hidden.turn.clone());
+        self.positions.insert(position, &self.sessions);
+        self.mark(position, false);
+        true
     }
 
     /// Removes a deletion from the reserved session, because its turn has arrived.

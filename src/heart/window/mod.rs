@@ -11,6 +11,7 @@
 //! - `session`: the ordinals and windows of one session.
 //! - `held_turns`: the turns of a session, in little memory.
 //! - `positions`: where each turn of a bank is, by its id.
+//! - `known_form`: which form of its id a turn is known by.
 //! - `auto`: the session of a turn that names none.
 //! - `conversations`: the session of a turn if conversations cross; `antecedent` says which turn it answers, from its
 //!   `words` and other features.
@@ -24,6 +25,7 @@ mod change;
 mod closing;
 mod conversations;
 mod held_turns;
+mod known_form;
 mod positions;
 mod restore;
 mod session;

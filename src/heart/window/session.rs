@@ -43,12 +43,22 @@ pub(super) struct OpenRecords {
     pub(super) in_log: BTreeSet<u32>,
     /// Those that are to be written.
     pub(super) unwritten: BTreeSet<u32>,
+    /// Ids under which records of turns lie in the log that have another id now.
+    renamed: Vec<String>,
 }
 
 impl WindowSpan {
     /// Its open records, mutable.
     pub(super) fn open_records(&mut self) -> &mut OpenRecords {
         self.open_records.get_or_insert_default()
+    }
+
+    /// Notes that a turn has another id from now on: the record under the id before is to be removed.
+    pub(super) fn rename(&mut self, ordinal: u32, before: &str) {
+        let Some(open) = &mut self.open_records else { return };
+        if open.in_log.remove(&ordinal) {
+            open.renamed.push(before.to_owned());
+        }
     }
 
     /// Whether any of its open records is in the log.
@@ -152,8 +162,10 @@ impl Session {
         if span.closed {
             let in_log = open.iter().flat_map(|open| &open.in_log).filter_map(|ordinal| self.turns.get(*ordinal));
             remove_open.extend(in_log.map(|turn| turn.id.to_owned()));
+            remove_open.extend(open.iter().flat_map(|open| open.renamed.iter().cloned()));
         } else {
-            if let Some(OpenRecords { in_log, unwritten }) = open.as_deref_mut() {
+            if let Some(OpenRecords { in_log, unwritten, renamed }) = open.as_deref_mut() {
+                remove_open.append(renamed);
                 for ordinal in std::mem::take(unwritten) {
                     if let Some(turn) = self.turns.get(ordinal) {
                         in_log.insert(ordinal);

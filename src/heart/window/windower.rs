@@ -1,13 +1,13 @@
 //! The windows of all banks of one partition.
 //!
-//! In: after a restart, the live memory records of the partition; then its turn events in offset order. Out: the
-//! windows that changed since the last drain. A redelivered offset changes nothing.
+//! In: after a restart, the live memory records of the partition; then its turn events, those of each bank in offset
+//! order. Out: the windows that changed since the last drain. A redelivered offset changes nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
 use nouns::{
     config::WindowSettings,
-    model::{Bank, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn},
+    model::{Bank, IdSalt, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn, holds_contact, is_hidden},
 };
 
 use super::{bank::BankWindows, change::WindowChange, closing::Rules};
@@ -26,10 +26,10 @@ pub struct Windower {
     revised: Vec<(Bank, BTreeSet<String>)>,
     /// Turns of the windows that closed since the last drain.
     closing_turns: usize,
-    /// The last offset that was applied.
-    applied: Option<u64>,
     /// Whether records were restored but not reconciled yet.
     unreconciled: bool,
+    /// With what ids are hidden; `None` until an event needs it.
+    salt: Option<IdSalt>,
 }
 
 impl Windower {
@@ -43,8 +43,8 @@ impl Windower {
             changed: BTreeSet::new(),
             revised: Vec::new(),
             closing_turns: 0,
-            applied: None,
             unreconciled: false,
+            salt: None,
         }
     }
 
@@ -58,13 +58,26 @@ impl Windower {
         self.unreconciled = true;
     }
 
-    /// Applies one event of the turns log. Offsets grow; a redelivered offset is ignored.
+    /// Whether an event names a turn that may be known by another form of its id, which only the salt tells.
+    #[must_use]
+    pub fn lacks_salt_for(&self, event: &TurnEvent) -> bool {
+        let (id, answered) = match event {
+            TurnEvent::Turn(turn) => (&turn.turn, turn.reply_to.as_ref()),
+            TurnEvent::Deletion(deletion) => (&deletion.turn, None),
+            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => return false,
+        };
+        let has_forms = |id: &String| is_hidden(id) || holds_contact(id);
+        self.salt.is_none() && (has_forms(id) || answered.is_some_and(has_forms))
+    }
+
+    /// Tells turns by both forms of their ids from now on: as sources wrote them once, and hidden.
+    pub fn hide_with(&mut self, salt: IdSalt) {
+        self.salt = Some(salt);
+    }
+
+    /// Applies one event of the turns log. The offsets of a bank grow; a redelivered offset is ignored.
     pub fn apply(&mut self, offset: u64, event: &TurnEvent) {
         self.reconcile();
-        if self.applied.is_some_and(|last| offset <= last) {
-            return;
-        }
-        self.applied = Some(offset);
         let name = event.bank();
         if !self.banks.contains_key(name) {
             if matches!(event, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)) {
@@ -74,7 +87,16 @@ impl Windower {
             self.banks.insert(name.clone(), Box::new(bank));
         }
         let Some(bank) = self.banks.get_mut(name) else { return };
-        self.closing_turns += bank.apply(offset, event);
+        if bank.applied.replace(offset.max(bank.applied.unwrap_or_default())).is_some_and(|last| offset <= last) {
+            return;
+        }
+        self.closing_turns += match self.salt.and_then(|salt| bank.in_known_form(event, salt)) {
+            Some(event) => bank.apply(offset, &event),
+            None => bank.apply(offset, event),
+        };
+        if let (Some(salt), TurnEvent::Deletion(deletion)) = (self.salt, event) {
+            bank.hide_deleted(&deletion.turn, salt);
+        }
         if bank.has_changes() && !self.changed.contains(name) {
             self.changed.insert(name.clone());
         }
@@ -86,9 +108,28 @@ impl Windower {
     #[must_use = "a drained change is not handed out again"]
     pub fn drain(&mut self) -> Vec<WindowChange> {
         self.reconcile();
+        let changed = std::mem::take(&mut self.changed);
+        self.drain_changed(changed)
+    }
+
+    /// As [`Self::drain`], of some banks; the changes of the others stay.
+    #[must_use = "a drained change is not handed out again"]
+    pub fn drain_of(&mut self, banks: &BTreeSet<Bank>) -> Vec<WindowChange> {
+        self.reconcile();
+        let changed = banks.iter().filter_map(|bank| self.changed.take(bank)).collect();
+        self.drain_changed(changed)
+    }
+
+    /// The banks with something to drain.
+    pub fn changed(&mut self) -> impl Iterator<Item = &Bank> {
+        self.reconcile();
+        self.changed.iter()
+    }
+
+    fn drain_changed(&mut self, changed: BTreeSet<Bank>) -> Vec<WindowChange> {
         self.closing_turns = 0;
         let mut out = Vec::new();
-        for name in std::mem::take(&mut self.changed) {
+        for name in changed {
             if let Some(bank) = self.banks.get_mut(&name) {
                 out.append(&mut bank.drain());
                 let revised = bank.take_revised();

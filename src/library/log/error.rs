@@ -115,7 +115,9 @@ pub enum LogError {
         end: u64,
     },
     /// The log is on Kafka, but this build is without Kafka.
-    #[error("log.kind: this build has no Kafka; build it with `cargo build --release`, or write \"embedded\"")]
+    #[error(
+        "log.kind: this build has no Kafka; `cargo build --release` and the packages have it (docs/install.md), or write \"embedded\""
+    )]
     NoKafka,
     /// The process that has the log open does not show its records.
     #[error("{directory}: {problem}")]

@@ -2,9 +2,12 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, SourceLog, Topic, Transaction, TransactionEnd, Written};
+use super::{
+    KeyedValue, LiveKey, LogError, ReadBatch, ReadProgress, Record, SourceLog, Topic, Transaction, TransactionEnd,
+    Written, partition_of,
+};
 use nouns::{
-    model::{DeadLetter, ModelRef, TurnEvent},
+    model::{Bank, DeadLetter, ModelRef, TurnEvent},
     signal::Signal,
 };
 
@@ -23,6 +26,11 @@ pub trait Log: SourceLog {
     fn own(&self, partition: u32) -> Result<(), LogError>;
     /// Gives up a partition, and drops what is held for it.
     fn disown(&self, _partition: u32) {}
+    /// Looks after an owned partition between its commits: ends a transaction that was committed and that the cluster
+    /// shows to nobody.
+    fn tend(&self, _partition: u32) -> Result<(), LogError> {
+        Ok(())
+    }
     /// Raised whenever a topic may have grown, the partitions of this process may have changed, or a memory that
     /// follows this log takes records again.
     fn news(&self) -> &Arc<Signal>;
@@ -42,11 +50,25 @@ pub trait Log: SourceLog {
     }
     /// Where the last complete transaction of a partition of either memory topic ends.
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
-    /// How many offsets the turns partition has from `position` on; 0 when none holds a turn.
+    /// How many turns the turns partition has from `position` on. Of many, the ones that lie far behind are counted by
+    /// their offsets, of which some may hold none.
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError>;
-    /// The first offset of the turns partition that no transaction covers. If this value does not own the partition, a
-    /// transaction that is still open may hide what was committed after it.
-    fn read_position(&self, partition: u32) -> Result<u64, LogError>;
+    /// The first offset from `position` on that may hold a turn: on Kafka, the last offsets of a partition may hold
+    /// markers of transactions, or turns of aborted ones.
+    fn after_markers(&self, _partition: u32, position: u64) -> Result<u64, LogError> {
+        Ok(position)
+    }
+    /// How many records the memory partition has from an offset on, counted as in [`Self::lag`].
+    fn records_after(&self, partition: u32, offset: u64) -> Result<u64, LogError> {
+        Ok(self.end(Topic::Memory, partition)?.saturating_sub(offset))
+    }
+    /// How far transactions cover the turns partition. If this value does not own the partition, a transaction that is
+    /// still open may hide what was committed after it.
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError>;
+    /// The first offset of the turns partition that no transaction covers, of any bank; see [`Self::progress`].
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        Ok(self.progress(partition)?.low())
+    }
     /// The keys of all live records of a memory partition, with their offsets, for a log that
     /// keeps deletions only until its next start. `None` for a log that keeps them for
     /// [`super::REMOVALS_KEPT_MS`].
@@ -72,9 +94,9 @@ pub trait Log: SourceLog {
         wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
-    /// The first offset of a turns partition whose turns [`Self::live_records`] may lack.
-    fn listed_to(&self, partition: u32) -> Result<u64, LogError> {
-        self.read_position(partition)
+    /// The first offset of a bank's turns that [`Self::live_records`] may lack.
+    fn listed_to(&self, bank: &Bank) -> Result<u64, LogError> {
+        Ok(self.progress(partition_of(bank, self.partitions()))?.of(bank))
     }
     /// The entries that the log keeps beside its records whose names begin with `prefix`, by name.
     fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError>;
@@ -87,8 +109,8 @@ pub trait Log: SourceLog {
         Ok(None)
     }
     /// Calls `each` with every memory record that transactions of a turns partition wrote, in
-    /// order, including superseded records that are still stored. Returns the read position.
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
+    /// order, including superseded records that are still stored. Returns how far the turns are covered.
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError>;
     /// The generation of the memory topic that this log reads and writes, from 1.
     fn generation(&self) -> u32;
     /// This log, where its records can be erased: not on Kafka, whose topics keep what their settings say.
@@ -103,9 +125,8 @@ pub trait Log: SourceLog {
 pub trait Generations: Log {
     /// Creates the next generation if it does not exist, and becomes its only writer.
     fn begin_next(&self) -> Result<(), LogError>;
-    /// Writes records to the next generation, all or nothing, with the read position from which
-    /// the partition will continue.
-    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError>;
+    /// Writes records to the next generation, all or nothing, with the progress from which the partition will continue.
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], progress: &ReadProgress) -> Result<(), LogError>;
     /// Makes the next generation the current one, atomically, for every process that opens the log
     /// from now on. Do not use this value afterwards.
     fn switch(&self, model: &ModelRef) -> Result<(), LogError>;

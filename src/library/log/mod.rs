@@ -8,11 +8,15 @@
 //!   what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `membership`: which partitions belong to this process
-//! - `record`: what is read and written; `topic`: where; `error`: what can fail
+//! - `deletions`: which turns are deleted, as far as this process has read
+//! - `record`: what is read and written; `progress`: how far the turns are covered; `topic`: where; `error`: what can fail
+//! - `id_salt`: with what phone numbers and mail addresses in ids are hashed
 //! - `view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
 
+mod deletions;
 mod embedded;
 mod error;
+mod id_salt;
 mod interface;
 #[cfg(feature = "kafka")]
 pub mod kafka;
@@ -22,6 +26,7 @@ mod kafka;
 mod membership;
 mod murmur2;
 mod open;
+mod progress;
 mod record;
 mod source_log;
 #[cfg(test)]
@@ -30,6 +35,7 @@ mod topic;
 mod topic_reader;
 mod view;
 
+pub use deletions::Deletions;
 pub use embedded::EmbeddedLog;
 pub(crate) use embedded::next_journal_item;
 pub use error::LogError;
@@ -37,7 +43,8 @@ pub use interface::{ErasableLog, Generations, Leaving, Log, LogEntry};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};
-pub use open::{ClusterState, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
+pub use open::{ClusterState, id_salt, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
+pub use progress::ReadProgress;
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};

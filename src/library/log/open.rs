@@ -2,8 +2,11 @@
 //!
 //! In: `[log]` of the pipeline file. Out: an open log, of either kind.
 
-use super::{EmbeddedLog, Generations, Leaving, Log, LogError, kafka};
-use nouns::config::{LogKind, LogSettings};
+use super::{EmbeddedLog, Generations, Leaving, Log, LogError, embedded::embedded_salt, kafka};
+use nouns::{
+    config::{LogKind, LogSettings},
+    model::IdSalt,
+};
 
 /// Opens the log that the settings name.
 ///
@@ -22,6 +25,17 @@ pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn Generations>, 
         LogKind::Embedded => Box::new(EmbeddedLog::open(settings)?),
         LogKind::Kafka => kafka::open(settings)?,
     })
+}
+
+/// The salt of the log that the settings name, which need not be open here; it is made if there is none.
+///
+/// # Errors
+/// As [`open`].
+pub fn id_salt(settings: &LogSettings) -> Result<IdSalt, LogError> {
+    match settings.kind {
+        LogKind::Embedded => embedded_salt(&settings.directory),
+        LogKind::Kafka => open(settings)?.id_salt(),
+    }
 }
 
 /// The partition count of an open log's turns topic. On Kafka it may be larger than the memory topic's.

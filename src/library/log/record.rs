@@ -1,8 +1,11 @@
 //! What a log reads and writes: records, batches of them, and transactions.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use super::partition_of;
+use super::{ReadProgress, partition_of};
 use nouns::model::{Bank, DeadLetter, TurnEvent};
 
 /// The largest record that a topic takes, in bytes.
@@ -37,9 +40,8 @@ pub struct RawRecord {
 pub struct ReadBatch {
     /// Records in offset order.
     pub records: Vec<Record>,
-    /// Memory topics only: read positions (turns partition, first offset that is not covered) as
-    /// of the end of this batch, where known.
-    pub covers: Vec<(u32, u64)>,
+    /// Memory topics only: how far each turns partition is covered as of the end of this batch, where known.
+    pub covers: Vec<(u32, ReadProgress)>,
     /// The offset at which the next read starts.
     pub next: u64,
 }
@@ -50,8 +52,10 @@ pub struct Transaction {
     /// The partition of the turns topic that was read, and of the memory topic to write.
     /// A turns partition beyond the memory topic's partitions has turns to forward, but no records.
     pub partition: u32,
-    /// The first offset of that turns partition that is not covered.
+    /// The first offset of that turns partition that is not covered, but for the banks of `behind`.
     pub next_offset: u64,
+    /// The banks of which turns before `next_offset` are not covered: the first of them.
+    pub behind: BTreeMap<Bank, u64>,
     /// Memory records in order.
     pub memory: Vec<KeyedValue>,
     /// Rejected input.
@@ -67,12 +71,12 @@ pub type KeyedValue = (Vec<u8>, Option<Vec<u8>>);
 pub type LiveKey = (Vec<u8>, u64);
 
 /// The end of a partition's last complete transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionEnd {
     /// The first offset after it.
     pub end: u64,
-    /// Its read position: the first offset of the turns partition that is not covered, where known.
-    pub position: Option<u64>,
+    /// How far it covers the turns partition, where known.
+    pub position: Option<ReadProgress>,
 }
 
 /// Where the turns that were written are in the log: proof that they are durable, and what an answer has to reflect. As
@@ -82,13 +86,23 @@ pub struct Written {
     partitions: u32,
     /// By turns partition: the first offset after the last turn that was written.
     next: BTreeMap<u32, u64>,
+    /// Whose turns they are, where that is known: other banks are not waited for.
+    banks: BTreeSet<Bank>,
+}
+
+impl Transaction {
+    /// How far it covers its turns partition.
+    #[must_use]
+    pub fn progress(&self) -> ReadProgress {
+        ReadProgress { through: self.next_offset, behind: self.behind.clone() }
+    }
 }
 
 impl Written {
     /// Nothing written yet, in a log with this number of partitions.
     #[must_use]
     pub fn nothing(partitions: u32) -> Self {
-        Self { partitions, next: BTreeMap::new() }
+        Self { partitions, next: BTreeMap::new(), banks: BTreeSet::new() }
     }
 
     /// Parses the text form; `None` for any other text.
@@ -112,6 +126,30 @@ impl Written {
     /// Each turns partition, and the first offset after what was written to it.
     pub fn places(&self) -> impl Iterator<Item = (u32, u64)> {
         self.next.iter().map(|(partition, next)| (*partition, *next))
+    }
+
+    /// The same places, of turns of this bank alone.
+    #[must_use]
+    pub fn of_bank(mut self, bank: &Bank) -> Self {
+        self.banks = [bank.clone()].into();
+        self
+    }
+
+    /// Notes whose turns were written.
+    pub fn name_banks<'b>(&mut self, banks: impl IntoIterator<Item = &'b Bank>) {
+        for bank in banks {
+            if !self.banks.contains(bank) {
+                self.banks.insert(bank.clone());
+            }
+        }
+    }
+
+    /// Whether all of it is covered; `by` gives the first offset of a partition that is not, of a bank or of any.
+    pub fn is_covered(&self, by: impl Fn(u32, Option<&Bank>) -> Option<u64>) -> bool {
+        self.places().all(|(partition, next)| {
+            let is_there = |bank| by(partition, bank).is_some_and(|at| at >= next);
+            if self.banks.is_empty() { is_there(None) } else { self.banks.iter().all(|bank| is_there(Some(bank))) }
+        })
     }
 
     /// Adds what was written to a partition.

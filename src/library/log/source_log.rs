@@ -4,8 +4,8 @@
 //! writer: the newest one fences the earlier ones. The turns of a transaction and the position after them are written
 //! together or not at all, so that a source that starts again misses nothing, and repeats only what was not written.
 
-use super::LogError;
-use nouns::model::{DeadLetter, TurnEvent};
+use super::{Deletions, LogError};
+use nouns::model::{DeadLetter, IdSalt, TurnEvent};
 
 /// A log that live sources write to.
 pub trait SourceLog: Send + Sync {
@@ -14,6 +14,16 @@ pub trait SourceLog: Send + Sync {
     /// # Errors
     /// [`LogError`].
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError>;
+
+    /// The salt with which phone numbers and mail addresses in ids are hashed, the same for everybody who writes to the
+    /// log; it is made if there is none.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn id_salt(&self) -> Result<IdSalt, LogError>;
+
+    /// The deletions that this process has read.
+    fn deletions(&self) -> &Deletions;
 }
 
 /// The only writer of a source.

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
-use super::{Log, LogError, Record, Topic, Transaction, partition_of};
+use super::{Log, LogError, ReadProgress, Record, Topic, Transaction, partition_of};
 use nouns::model::{Bank, DeadLetter, SessionEnd, Turn, TurnEvent};
 
 /// Partitions of every log under test.
@@ -241,7 +241,8 @@ fn live_records_are_listed_by_prefix(open: &dyn Fn() -> Box<dyn Log>) {
         listed_are(&*log, &[]);
         log.commit(&transaction(1, &[("ab", Some("1")), ("b", Some("1")), ("aa", Some("1"))])).unwrap();
         listed_are(&*log, &[("aa", "1"), ("ab", "1")]);
-        assert_eq!(log.listed_to(0).unwrap(), 1);
+        let bank = Bank::parse(&bank).unwrap();
+        assert_eq!(log.listed_to(&bank).unwrap(), 1);
         // What is added is seen, in the order of the keys; records before it are read again.
         log.commit(&transaction(2, &[("aa", Some("2")), ("ac", Some("1"))])).unwrap();
         listed_are(&*log, &[("aa", "2"), ("ab", "1"), ("ac", "1")]);
@@ -250,7 +251,10 @@ fn live_records_are_listed_by_prefix(open: &dyn Fn() -> Box<dyn Log>) {
         let first =
             all(&*log, Topic::Memory, 0, 0).iter().find(|r| r.value.as_deref() == Some(&b"2"[..])).unwrap().offset;
         assert_eq!(listed(&*log, "a", &[first]), [("ac".to_owned(), "1".to_owned())]);
-        assert_eq!(log.listed_to(0).unwrap(), 3);
+        assert_eq!(log.listed_to(&bank).unwrap(), 3);
+        let behind = [(bank.clone(), 2)].into();
+        log.commit(&Transaction { behind, ..transaction(3, &[]) }).unwrap();
+        assert_eq!(log.listed_to(&bank).unwrap(), 2);
     }
     listed_are(&*open(), &[("aa", "2"), ("ac", "1")]);
 }
@@ -291,7 +295,21 @@ fn a_transaction_is_written_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {
         log.commit(&transaction(next + 1, &[])).unwrap();
     }
     let log = open();
-    assert_eq!(log.read_position(0).unwrap(), all(&*log, Topic::Turns, 0, 0)[2].offset + 1);
+    let end = all(&*log, Topic::Turns, 0, 0)[2].offset + 1;
+    assert_eq!(log.read_position(0).unwrap(), end);
+    // A bank that is behind is stated, until it is not.
+    let behind = ReadProgress { through: end, behind: [(Bank::parse(&bank).unwrap(), end - 1)].into() };
+    log.commit(&Transaction { behind: behind.behind.clone(), ..transaction(end, &[]) }).unwrap();
+    assert_eq!(log.progress(0).unwrap(), behind);
+    drop(log);
+    let log = open();
+    assert_eq!((log.progress(0).unwrap(), log.read_position(0).unwrap()), (behind.clone(), end - 1));
+    assert_eq!(log.replay(0, &mut |_| {}).unwrap(), behind);
+    assert_eq!(log.last_transaction(Topic::Memory, 0).unwrap().position, Some(behind));
+    log.commit(&transaction(end, &[])).unwrap();
+    drop(log);
+    let log = open();
+    assert_eq!(log.progress(0).unwrap(), end.into());
     assert_eq!(live_values(&*log, 0), pairs(&[("w", "units")]));
     assert_eq!(letters(&*log), [letter(1), letter(2), letter(3)]);
 }

@@ -1,7 +1,7 @@
 //! Whether anybody still waits for an answer.
 //!
 //! In: a deadline, a call to cancel. Out: the reason why the work is over, asked for before each
-//! step that costs. Nothing is interrupted: a step that runs ends.
+//! step that costs, and by a long scan before each record. Nothing is interrupted: a step that runs ends.
 
 use std::{
     sync::{
@@ -42,6 +42,12 @@ impl Cancellation {
         self.deadline
     }
 
+    /// Cancels the work when the value that this returns is dropped, as the future of a client that leaves is.
+    #[must_use]
+    pub fn on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
+    }
+
     /// Ends the work before its next step.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -61,5 +67,15 @@ impl Cancellation {
             return Err(Ended::Cancelled);
         }
         if self.deadline.is_some_and(|deadline| now >= deadline) { Err(Ended::Deadline) } else { Ok(()) }
+    }
+}
+
+/// Cancels work when it is dropped.
+#[derive(Debug)]
+pub struct CancelOnDrop(Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }

@@ -3,6 +3,7 @@
 //! In: the errors of the rooms below, and what only the pipeline can find wrong. Out: one error
 //! that says where, what and what to do.
 
+use super::Ended;
 use crate::{log::LogError, snapshot::SnapshotError};
 use heart::{extract::OutOfOrder, memory::MemoryError, recall::RecallError};
 use models::{embed, llm::LlmError, rerank::RerankError};
@@ -17,6 +18,12 @@ pub enum PipelineError {
     Turn {
         /// Its place among them, from 0.
         index: usize,
+        /// The field, what is wrong with it and what to do.
+        problem: Invalid,
+    },
+    /// A selector names nothing, too much, or what no turn can satisfy.
+    #[error("{problem}")]
+    Select {
         /// The field, what is wrong with it and what to do.
         problem: Invalid,
     },
@@ -210,5 +217,14 @@ impl PipelineError {
     pub(super) fn other_model(found: &ModelRef, expected: &ModelRef) -> Self {
         let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
         Self::Model { found: named(found), expected: named(expected) }
+    }
+}
+
+impl From<Ended> for PipelineError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Deadline => Self::Deadline { before: "it was answered".to_owned() },
+            Ended::Cancelled => Self::Cancelled,
+        }
     }
 }

@@ -27,6 +27,8 @@ const WAIT: Duration = Duration::from_secs(3);
 /// The first and the longest pause after a refusal, which only a change at the platform or in the
 /// settings ends. Discord blocks a bot that begins a thousand sessions a day.
 const REFUSED: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs(600));
+/// The reason that counts turns which are not kept.
+const FORGOTTEN: &str = "forgotten";
 /// How often a pause looks whether it should end.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -41,7 +43,8 @@ pub enum LiveEvent {
         events: u64,
         /// Its dead letters.
         rejects: u64,
-        /// What was there and is not a turn, by the reason.
+        /// What was there and is not a turn, by the reason; and as `forgotten` the turns that are not kept because they
+        /// were deleted before, as far as this process has read.
         skipped: BTreeMap<&'static str, u64>,
     },
     /// Something that the user should know.
@@ -120,7 +123,7 @@ fn follow_once(
 ) -> Result<(), PipelineError> {
     let (mut writer, state) = log.take_source(&run.settings.name)?;
     let (cursor, names) = (state.cursor.as_deref(), state.names.as_deref());
-    let mut source = LiveSource::open(run.settings, cursor, names, arriving.clone())?;
+    let mut source = LiveSource::open(run.settings, cursor, names, arriving.clone())?.with_id_salt(log.id_salt()?);
     let mut cursor = state.cursor;
     let mut is_following = false;
     while !stop() {
@@ -132,6 +135,10 @@ fn follow_once(
             silence.heard(&batch.events);
             cursor = Some(batch.cursor.clone());
             let notices = std::mem::take(&mut batch.notices);
+            let forgotten = forgotten(log, &batch.events);
+            if forgotten > 0 {
+                *batch.skipped.entry(FORGOTTEN).or_default() += forgotten;
+            }
             let counts = LiveEvent::Committed {
                 events: batch.events.len() as u64,
                 rejects: batch.rejects.len() as u64,
@@ -150,6 +157,13 @@ fn follow_once(
         }
     }
     Ok(())
+}
+
+/// How many turns are not kept because they were deleted before.
+fn forgotten(log: &dyn SourceLog, events: &[TurnEvent]) -> u64 {
+    let deletions = log.deletions();
+    let is_gone = |event: &&TurnEvent| matches!(event, TurnEvent::Turn(turn) if deletions.cover(&turn.bank, &turn.turn, turn.version));
+    events.iter().filter(is_gone).count() as u64
 }
 
 fn commit(writer: &mut dyn SourceWriter, batch: LiveBatch) -> Result<(), LogError> {

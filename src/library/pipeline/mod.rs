@@ -45,17 +45,17 @@ mod unread_languages;
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
     ForgetOperations, HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan,
-    TurnVersion, forget_turns, held_turns, selected_turns, wait_until_listed,
+    TurnVersion, empty_letters, forget_turns, held_turns, letters_with, selected_turns, wait_until_listed,
 };
 pub use error::PipelineError;
 pub use extract::extract;
 pub use extraction_status::ExtractionStatus;
 pub use forgetting::{
-    Deleted, Erased, ForgetOperation, ForgetStage, Found, Outlived, Receipt, Retention, RetentionLook, RetentionNews,
-    RetentionRule, RetentionStatus, Search, Verdict, Verified, VerifiedOperation, VerifiedOperations, check_forgetting,
-    stored_receipts, verify, verify_operations,
+    Deleted, Erased, ForgetOperation, ForgetStage, Found, HeldLetter, HeldLetters, LetterSelector, Outlived, Receipt,
+    Retention, RetentionLook, RetentionNews, RetentionRule, RetentionStatus, Search, Verdict, Verified,
+    VerifiedOperation, VerifiedOperations, check_forgetting, held_letters, stored_receipts, verify, verify_operations,
 };
-pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
+pub use front::{Asked, FairPlaces, Front, FrontLoad, Lane, ReadPlace, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;
 pub use ingest::{ArrivingOrders, Committed, ExtractionEvent, ExtractionOrders};
 pub use live::{LiveEvent, LiveRun, follow_source};

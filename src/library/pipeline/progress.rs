@@ -13,6 +13,8 @@ pub struct Ingested {
     pub events: u64,
     /// Input records that became dead letters.
     pub rejects: u64,
+    /// Turns that were not kept because they had been deleted before.
+    pub not_kept: u64,
     /// Windows that were written as final.
     pub windows: u64,
     /// Units that were written.
@@ -26,8 +28,8 @@ pub struct Ingested {
 impl From<&Committed> for Ingested {
     /// Of the events none: those of a transaction were appended before.
     fn from(committed: &Committed) -> Self {
-        let Committed { rejects, windows, units, by_model, refused, .. } = *committed;
-        Self { events: 0, rejects, windows, units, by_model, refused }
+        let Committed { rejects, not_kept, windows, units, by_model, refused, .. } = *committed;
+        Self { events: 0, rejects, not_kept, windows, units, by_model, refused }
     }
 }
 
@@ -35,6 +37,7 @@ impl AddAssign for Ingested {
     fn add_assign(&mut self, more: Self) {
         self.events += more.events;
         self.rejects += more.rejects;
+        self.not_kept += more.not_kept;
         self.windows += more.windows;
         self.units += more.units;
         self.by_model += more.by_model;

@@ -108,13 +108,13 @@ impl Service {
                 live.take(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })? {}
-            let position = match replica.position(partition) {
+            let progress = match replica.progress(partition) {
                 // Input that changed no record is covered by the position alone.
-                Some(position) if pipeline.log.kind == LogKind::Kafka => position,
-                _ => log.read_position(partition)?,
+                Some(progress) if pipeline.log.kind == LogKind::Kafka => progress,
+                _ => log.progress(partition)?,
             };
             replica.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
-            extraction.add(Stage::new(partition, pipeline, &*log, live, position, replica.model())?);
+            extraction.add(Stage::new(partition, pipeline, &*log, live, progress, replica.model())?);
         }
         replica.snapshot()?;
         let (_, orders) = ExtractionOrders::new(&*log);
@@ -173,6 +173,7 @@ impl Service {
         source: &mut dyn Source,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Ingested, PipelineError> {
+        source.hide_ids(self.log.id_salt()?);
         let mut all = self.catch_up()?;
         while let Some(batch) = source.next(self.pipeline.embed.read_turns)? {
             self.log.append_dead_letters(&batch.rejects)?;
@@ -292,7 +293,7 @@ impl Service {
         let durable = Arc::clone(&self.log);
         let is_behind = move |bank: &Bank| {
             let partition = log::partition_of(bank, durable.partitions());
-            durable.read_position(partition).and_then(|at| durable.lag(partition, at)).is_ok_and(|lag| lag > 0)
+            durable.progress(partition).and_then(|at| durable.lag(partition, at.of(bank))).is_ok_and(|lag| lag > 0)
         };
         let (replica, threads) = (Arc::clone(&self.replica), self.pipeline.serve.threads);
         let front = Front::start(replica, embedders, log, Arc::new(is_behind), threads)?;

@@ -15,7 +15,7 @@ use super::{
     row::{RecordHead, RowContent},
     statement::{StatedColumn, statement},
 };
-use nouns::model::{DeadLetter, MemoryKey, Turn, TurnEvent, WindowState};
+use nouns::model::{DeadLetter, MemoryKey, SpeakerKind, Turn, TurnEvent, WindowState};
 
 /// The column that is left out if each bank has a directory, whose name is the bank's.
 pub(super) const BANK: &str = "bank";
@@ -79,7 +79,7 @@ static PROBLEM: [Column; 1] = [column(
     }),
 )];
 
-static TURNS: [Column; 11] = [
+static TURNS: [Column; 12] = [
     column(
         "type",
         "turn, deletion, session_end or idle.",
@@ -142,6 +142,12 @@ static TURNS: [Column; 11] = [
     ),
     column("thread", "The thread.", Cells::Text(|r| turn(r)?.thread.as_deref())),
     column("reply_to", "The id of the turn that it answers.", Cells::Text(|r| turn(r)?.reply_to.as_deref())),
+    // Last, so that the columns of files of earlier versions keep their places.
+    column(
+        "kind",
+        "What the speaker is: person, assistant, tool or bot, where that is known. Files of earlier versions lack it.",
+        Cells::Text(|r| turn(r)?.kind.map(SpeakerKind::name)),
+    ),
 ];
 
 static MEMORY: [Column; 11] = [

@@ -15,12 +15,15 @@ use fastembed::{
 };
 
 use super::{
-    EmbedError, Embedder, SpanVectors, assets,
+    EmbedError, EmbeddedText, Embedder, assets,
+    by_text::by_text,
+    forms::Keeps,
     identity::model_ref,
     model_files::{ModelFiles, last_segment},
     runtime,
-    spans::embed_separately,
+    spans::{embed_separately, of_question},
 };
+use endpoint::Suspects;
 use nouns::config::{EmbedSettings, ModelSettings};
 use nouns::model::{ModelRef, SpannedText, Vector};
 
@@ -36,6 +39,7 @@ pub(super) struct CatalogueEmbedder {
     batch: usize,
     dimensions: usize,
     runner: TextEmbedding,
+    suspects: Suspects,
 }
 
 impl CatalogueEmbedder {
@@ -75,7 +79,14 @@ impl CatalogueEmbedder {
         let runner = TextEmbedding::try_new_from_user_defined(defined, options)
             .map_err(|e| EmbedError::Damaged { path: directory.clone(), problem: format!("cannot be run ({e})") })?;
         let batch = if quantization == QuantizationMode::Dynamic { 1 } else { settings.batch.max(1) };
-        let mut opened = Self { model: reference, settings: model.clone(), batch, dimensions: entry.dim, runner };
+        let mut opened = Self {
+            model: reference,
+            settings: model.clone(),
+            batch,
+            dimensions: entry.dim,
+            runner,
+            suspects: Suspects::default(),
+        };
         let probe = opened.embed_query("ready")?;
         if probe.len() != entry.dim {
             let problem = format!("gives {} components, and {short} has {}", probe.len(), entry.dim);
@@ -94,18 +105,21 @@ impl Embedder for CatalogueEmbedder {
         self.dimensions
     }
 
-    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
-        let Self { runner, model, batch, settings, .. } = self;
-        embed_separately(texts, &settings.text_prefix, |plain| run(runner, &model.name, plain, *batch))
+    fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
+        let Self { runner, model, batch, settings, suspects, .. } = self;
+        let (name, prefix) = (&model.name, &settings.text_prefix);
+        let mut run = |texts: &[String]| run(runner, name, texts, *batch);
+        embed_separately(texts, prefix, |plain| {
+            by_text(name, suspects, plain, prefix.len(), Keeps::Beginning, &mut run)
+        })
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
-        let text = format!("{}{text}", self.settings.query_prefix);
-        let found = run(&mut self.runner, &self.model.name, &[text], self.batch)?.pop();
-        found.ok_or_else(|| EmbedError::Model {
-            model: self.model.name.clone(),
-            problem: "no vector for the question".to_owned(),
-        })
+        let Self { runner, model, batch, settings, suspects, .. } = self;
+        let (name, prefix) = (&model.name, &settings.query_prefix);
+        let mut run = |texts: &[String]| run(runner, name, texts, *batch);
+        let text = [format!("{prefix}{text}")];
+        of_question(name, by_text(name, suspects, &text, prefix.len(), Keeps::Ends, &mut run)?)
     }
 }
 

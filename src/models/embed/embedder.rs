@@ -1,7 +1,7 @@
 //! What every embedder does.
 //!
-//! In: texts with spans, or a question. Out: unit-length vectors in the order of the texts. Never returns only a part
-//! of them: either every text has its vectors, or there is an error.
+//! In: texts with spans, or a question. Out: unit-length vectors in the order of the texts. A text that its model does
+//! not take, not even shortened, is named, and the others have their vectors; any other failure is one of all texts.
 
 use super::EmbedError;
 use nouns::model::{ModelRef, SpannedText, Vector};
@@ -28,6 +28,32 @@ impl SpanVectors {
     }
 }
 
+/// What became of one text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbeddedText {
+    /// Its vectors; absent if no piece of it could be embedded. A span that could not has the vector of the whole text,
+    /// and a whole text that could not the direction of its spans.
+    pub vectors: Option<SpanVectors>,
+    /// Which pieces of it could not be embedded, not even shortened; absent if a vector was made of every piece.
+    pub declined: Option<DeclinedPieces>,
+}
+
+/// The pieces of a text that its model does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclinedPieces {
+    /// Why, of the first of them.
+    pub problem: String,
+    /// Which of the text's spans; none if the text has no span.
+    pub spans: Vec<usize>,
+}
+
+impl EmbeddedText {
+    /// A text that was taken.
+    pub(super) fn taken(vectors: SpanVectors) -> Self {
+        Self { vectors: Some(vectors), declined: None }
+    }
+}
+
 /// A model that turns texts into vectors.
 pub trait Embedder: Send {
     /// Name and hash of the model; the hash covers every setting that changes a vector.
@@ -38,11 +64,27 @@ pub trait Embedder: Send {
     ///
     /// # Errors
     /// [`EmbedError::Span`] for a range that is not inside its text; [`EmbedError::Model`] when
-    /// the model fails; [`EmbedError::Unavailable`] and [`EmbedError::Declined`] from an endpoint.
-    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError>;
+    /// the model fails whatever it reads; [`EmbedError::Unavailable`] from an endpoint.
+    fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError>;
+    /// The vectors of texts all of which have to be taken.
+    ///
+    /// # Errors
+    /// Those of [`Self::embed_each`]; [`EmbedError::Declined`] if a text is not taken.
+    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+        let (mut found, mut declined) = (Vec::with_capacity(texts.len()), Vec::new());
+        for (at, text) in self.embed_each(texts)?.into_iter().enumerate() {
+            declined.extend(text.declined.map(|pieces| (at, pieces.problem)));
+            found.extend(text.vectors);
+        }
+        if declined.is_empty() {
+            return Ok(found);
+        }
+        Err(EmbedError::Declined { model: self.model().name.clone(), texts: declined })
+    }
     /// The vector of a question, with the model's query prefix.
     ///
     /// # Errors
-    /// [`EmbedError::Model`] when the model fails.
+    /// [`EmbedError::Model`] when the model fails; [`EmbedError::Unavailable`] from an endpoint;
+    /// [`EmbedError::Declined`] if the model does not take this question, not even shortened.
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError>;
 }

@@ -1,7 +1,7 @@
 //! What this process knows of an endpoint of vectors.
 //!
 //! In: a `Retry-After`, the failure of a question, vectors that arrived. Out: until when the endpoint asks not to be
-//! called, and why it returned no vector the last time. Extraction and questions have clients of their own and share
+//! called, which texts it failed on, and why it returned no vector the last time. Extraction and questions have clients of their own and share
 //! this, so that what one of them learns holds for the other. Never calls the endpoint.
 
 use std::{
@@ -9,12 +9,14 @@ use std::{
     sync::{Arc, LazyLock, Mutex},
 };
 
-use endpoint::NotBefore;
+use endpoint::{NotBefore, Suspects};
 use nouns::{config::ServedModelSettings, sync};
 
 /// The state of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct EndpointHealth {
+    /// The texts that it failed on.
+    pub(super) suspects: Suspects,
     /// When its `Retry-After` ends.
     pub(super) not_before: NotBefore,
     /// Why it returned no vector the last time.

@@ -6,7 +6,9 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{EmbedError, Embedder, SpanVectors, identity::model_ref, spans::check_spans, unit_vector::unit_vector};
+use super::{
+    EmbedError, EmbeddedText, Embedder, SpanVectors, identity::model_ref, spans::check_spans, unit_vector::unit_vector,
+};
 use nouns::config::{EmbedSettings, ModelSettings};
 use nouns::model::{ModelRef, SpannedText, Vector};
 
@@ -33,9 +35,9 @@ impl Embedder for FixedEmbedder {
         DIMENSIONS
     }
 
-    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+    fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
         check_spans(texts)?;
-        Ok(texts.iter().map(embed_one).collect())
+        Ok(texts.iter().map(|text| EmbeddedText::taken(embed_one(text))).collect())
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {

@@ -16,11 +16,14 @@ use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
 use super::assets::{self, TOKENIZER_FILE};
+use super::by_text::{NO_NUMBERS, by_text, guarded, is_finite};
+use super::forms::Keeps;
 use super::identity::model_ref;
 use super::passes::{TextPooling, TokenizedText};
-use super::spans::{check_spans, embed_separately};
+use super::spans::{check_spans, embed_separately, of_question};
 use super::worker_pool::{ModelSignature, run_batches, run_in_parallel};
-use super::{EmbedError, Embedder, SpanVectors, runtime};
+use super::{EmbedError, EmbeddedText, Embedder, SpanVectors, runtime};
+use endpoint::Suspects;
 use nouns::config::{EmbedSettings, ModelSettings, Pooling};
 use nouns::model::{ModelRef, SpannedText, Vector};
 
@@ -37,6 +40,7 @@ pub(super) struct OnnxEmbedder {
     sessions: Vec<Session>,
     signature: ModelSignature,
     dimensions: usize,
+    suspects: Suspects,
 }
 
 impl OnnxEmbedder {
@@ -87,6 +91,7 @@ impl OnnxEmbedder {
             signature: ModelSignature { model: settings.model.clone(), padding, token_types, output },
             sessions,
             dimensions: 0,
+            suspects: Suspects::default(),
         };
         // The first run shows the width of a vector, and that the files fit each other.
         let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
@@ -122,6 +127,40 @@ impl OnnxEmbedder {
         }
     }
 
+    /// The same, where a failure is one of a text; a panic is a failure, and so is a vector without numbers.
+    fn try_pool(
+        &mut self,
+        texts: &[String],
+        spans: &[SpannedText],
+        prefix: usize,
+    ) -> Result<Vec<SpanVectors>, EmbedError> {
+        let name = self.model.name.clone();
+        guarded(&name, || {
+            let found = self.pool(texts, spans, prefix)?;
+            let are_numbers = |made: &SpanVectors| is_finite(&made.whole) && made.spans.iter().all(is_finite);
+            if found.len() == texts.len() && found.iter().all(are_numbers) {
+                Ok(found)
+            } else {
+                Err(self.failed(&NO_NUMBERS))
+            }
+        })
+    }
+
+    /// The vectors of plain texts behind a prefix of so many bytes, or why a text has none.
+    fn plain(
+        &mut self,
+        texts: &[String],
+        prefix: usize,
+        keeps: Keeps,
+    ) -> Result<Vec<Result<Vector, String>>, EmbedError> {
+        let (name, suspects) = (self.model.name.clone(), std::mem::take(&mut self.suspects));
+        let found = by_text(&name, &suspects, texts, prefix, keeps, &mut |texts| {
+            Ok(self.pool(texts, &[], prefix)?.into_iter().map(|made| made.whole).collect())
+        });
+        self.suspects = suspects;
+        found
+    }
+
     fn failed(&self, error: &dyn std::fmt::Display) -> EmbedError {
         EmbedError::Model { model: self.model.name.clone(), problem: error.to_string() }
     }
@@ -136,23 +175,35 @@ impl Embedder for OnnxEmbedder {
         self.dimensions
     }
 
-    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+    fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
         let prefix = self.settings.text_prefix.clone();
+        let apart = |own: &mut Self, texts: &[SpannedText]| {
+            embed_separately(texts, &prefix, |plain| own.plain(plain, prefix.len(), Keeps::Beginning))
+        };
         if self.settings.pooling == Pooling::Cls {
-            return embed_separately(texts, &prefix, |plain| {
-                Ok(self.pool(plain, &[], prefix.len())?.into_iter().map(|v| v.whole).collect())
-            });
+            return apart(self, texts);
         }
         check_spans(texts)?;
         let prefixed: Vec<String> = texts.iter().map(|text| format!("{prefix}{}", text.text)).collect();
-        self.pool(&prefixed, texts, prefix.len())
+        if let Ok(found) = self.try_pool(&prefixed, texts, prefix.len()) {
+            return Ok(found.into_iter().map(EmbeddedText::taken).collect());
+        }
+        let mut found = Vec::with_capacity(texts.len());
+        for (prefixed, text) in prefixed.iter().zip(texts) {
+            let (prefixed, text) = (std::slice::from_ref(prefixed), std::slice::from_ref(text));
+            match self.try_pool(prefixed, text, prefix.len()) {
+                Ok(made) => found.extend(made.into_iter().map(EmbeddedText::taken)),
+                Err(_) => found.extend(apart(self, text)?),
+            }
+        }
+        Ok(found)
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
         let prefix = self.settings.query_prefix.len();
         let text = format!("{}{text}", self.settings.query_prefix);
-        let found = self.pool(&[text], &[], prefix)?.pop();
-        found.map(|v| v.whole).ok_or_else(|| self.failed(&"no vector for the question"))
+        let found = self.plain(&[text], prefix, Keeps::Ends)?;
+        of_question(&self.model.name, found)
     }
 }
 

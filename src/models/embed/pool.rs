@@ -274,7 +274,10 @@ mod tests {
             fn dimensions(&self) -> usize {
                 1
             }
-            fn embed(&mut self, _: &[nouns::model::SpannedText]) -> Result<Vec<crate::embed::SpanVectors>, EmbedError> {
+            fn embed_each(
+                &mut self,
+                _: &[nouns::model::SpannedText],
+            ) -> Result<Vec<crate::embed::EmbeddedText>, EmbedError> {
                 Ok(Vec::new())
             }
             fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {

@@ -17,10 +17,13 @@ use serde_json::Value;
 use tokenizers::{Tokenizer, TruncationParams};
 
 use super::assets::{self, TOKENIZER_FILE};
+use super::by_text::by_text;
+use super::forms::Keeps;
 use super::identity::model_ref;
 use super::model_files::{ModelFiles, last_segment};
-use super::spans::embed_separately;
-use super::{EmbedError, Embedder, SpanVectors};
+use super::spans::{embed_separately, of_question};
+use super::{EmbedError, EmbeddedText, Embedder};
+use endpoint::Suspects;
 use nouns::config::{EmbedSettings, ModelSettings};
 use nouns::model::{ModelRef, SpannedText, Vector};
 
@@ -37,6 +40,7 @@ pub(super) struct Qwen3Embedder {
     runner: Qwen3TextEmbedding,
     /// The threads of one pass.
     threads: rayon::ThreadPool,
+    suspects: Suspects,
 }
 
 impl Qwen3Embedder {
@@ -63,6 +67,7 @@ impl Qwen3Embedder {
             dimensions,
             runner: Qwen3TextEmbedding::new(network, tokenizer),
             threads: threads.build().map_err(|e| failed(format!("its threads do not start ({e})")))?,
+            suspects: Suspects::default(),
         };
         let probe = opened.embed_query("ready").map_err(|e| unusable(format!("does not run ({e})")))?;
         if probe.len() != dimensions || probe.floats().iter().any(|x| !x.is_finite()) {
@@ -91,16 +96,20 @@ impl Embedder for Qwen3Embedder {
         self.dimensions
     }
 
-    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
-        embed_separately(texts, &self.settings.text_prefix, |plain| self.run(plain))
+    fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
+        let (name, prefix) = (&self.model.name, &self.settings.text_prefix);
+        embed_separately(texts, prefix, |plain| {
+            by_text(name, &self.suspects, plain, prefix.len(), Keeps::Beginning, &mut |texts| self.run(texts))
+        })
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
-        let found = self.run(&[format!("{}{text}", self.settings.query_prefix)])?.pop();
-        found.ok_or_else(|| EmbedError::Model {
-            model: self.model.name.clone(),
-            problem: "no vector for the question".to_owned(),
-        })
+        let (name, prefix) = (&self.model.name, &self.settings.query_prefix);
+        let text = [format!("{prefix}{text}")];
+        of_question(
+            name,
+            by_text(name, &self.suspects, &text, prefix.len(), Keeps::Ends, &mut |texts| self.run(texts))?,
+        )
     }
 }
 

@@ -1,13 +1,14 @@
 //! A model that an endpoint serves over OpenAI's embeddings protocol.
 //!
 //! In: texts with spans. Out: their vectors, scaled to length one. The whole text and each span are sent as separate
-//! texts. Every reply is checked: one vector for each text, all of the same width. Transient failures are retried,
-//! after the endpoint's `Retry-After`, which holds for every client in this process. A text that the endpoint declines
-//! is sent again alone, then shorter and shorter; a text that is declined even then is named in the error. An endpoint
-//! that refuses every text, or serves another model, counts as away. The vectors go to the log like any others, so an
-//! endpoint that answers differently tomorrow changes no memory.
+//! texts. Every reply is checked: one vector for each text, all of the width of the first. A request that fails in a way
+//! that a text may cause is followed by a probe. If that is answered, the request's texts are sent alone, then shorter
+//! and shorter, and one that is declined even then is named; if not, all of them wait, as for an endpoint that is busy,
+//! which is asked again after its `Retry-After`. That holds for every client in this process. An endpoint that refuses
+//! every text, or serves another model, counts as away. The vectors go to the log like any others, so an endpoint that
+//! answers differently tomorrow changes no memory.
 
-use std::{io::BufRead, sync::Arc, time::Duration};
+use std::{collections::HashMap, io::BufRead, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde::Deserialize;
@@ -16,10 +17,17 @@ use serde_json::Value;
 use tracing::warn;
 
 use super::{
-    EmbedError, Embedder, SpanVectors, endpoint_health::EndpointHealth, identity::model_ref, spans::embed_separately,
+    EmbedError, EmbeddedText, Embedder, PROBE,
+    endpoint_health::EndpointHealth,
+    forms::{Keeps, form, note_shortened},
+    identity::model_ref,
+    spans::{embed_separately, of_question},
     unit_vector::unit_vector,
 };
-use endpoint::{Endpoint, EndpointWait, ReplyProblem, RequestFailure, backoff, reply_text};
+use endpoint::{
+    Endpoint, EndpointWait, Failure, LoneText, Probed, ReplyProblem, RequestFailure, Suspicion, TextKey, Tries,
+    backoff, reply_text,
+};
 use nouns::{
     config::{self, EmbedSettings, ModelSettings},
     model::{ModelRef, SpannedText, Vector},
@@ -27,11 +35,8 @@ use nouns::{
 
 /// The longest `Retry-After` that a request waits for; with a longer one, the request fails.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
-
-/// The text that shows whether an endpoint works at all.
-const PROBE: &str = "ready";
-/// A text that is declined is not shortened below this length.
-const SHORTEST_BYTES: usize = 64;
+/// How often a request with several texts is sent again after a failure that a text may cause, before the probe.
+const DOUBTFUL_RETRIES: u32 = 1;
 
 /// A model behind an endpoint.
 pub(super) struct ServedEmbedder {
@@ -50,6 +55,8 @@ struct EmbeddingsClient {
     batch: usize,
     /// Requests at the same time.
     threads: usize,
+    /// The width of every vector, known once the probe was answered.
+    dimensions: Option<usize>,
 }
 
 impl ServedEmbedder {
@@ -63,13 +70,14 @@ impl ServedEmbedder {
         // The vectors of a model that is `alone` would depend on the other texts of the request.
         let batch = if model.alone { 1 } else { settings.batch.max(1) };
         let health = EndpointHealth::of(&served);
-        let client = EmbeddingsClient { endpoint, served, health, batch, threads: settings.threads.max(1) };
+        let threads = settings.threads.max(1);
+        let mut client = EmbeddingsClient { endpoint, served, health, batch, threads, dimensions: None };
         if let Some(variable) = client.endpoint.missing_key() {
             return Err(client.failed(format!("the environment variable {variable} is not set; export the key in it")));
         }
-        let probe = client.request(&[PROBE.to_owned()]).map_err(|failure| client.refuses_all(failure))?;
-        client.health.answered();
-        let dimensions = probe.first().map_or(0, |vector| vector.len());
+        let (probe, _) = client.probe()?;
+        let dimensions = probe.len();
+        client.dimensions = Some(dimensions);
         let reference =
             model_ref(&settings.model, "endpoint/1", &[&client.served.model, &dimensions.to_string()], model);
         Ok(Self { model: reference, settings: model.clone(), client, dimensions })
@@ -85,118 +93,169 @@ impl Embedder for ServedEmbedder {
         self.dimensions
     }
 
-    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
-        embed_separately(texts, &self.settings.text_prefix, |plain| self.client.all(plain, self.dimensions))
+    fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
+        let prefix = &self.settings.text_prefix;
+        let sent = Sent { prefix_bytes: prefix.len(), keeps: Keeps::Beginning, tries: Tries::REMEMBERED };
+        embed_separately(texts, prefix, |plain| self.client.all(plain, sent))
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
-        let found = self.client.all(&[format!("{}{text}", self.settings.query_prefix)], self.dimensions)?.pop();
-        found.ok_or_else(|| self.client.failed("no vector for the question".to_owned()))
+        let prefix = &self.settings.query_prefix;
+        let sent = Sent { prefix_bytes: prefix.len(), keeps: Keeps::Ends, tries: Tries::ASKED };
+        of_question(&self.client.served.model, self.client.all(&[format!("{prefix}{text}")], sent)?)
     }
 }
 
+/// How texts are sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// The length of the model's prefix, which each of them begins with.
+    prefix_bytes: usize,
+    /// What stays of one that is shortened.
+    keeps: Keeps,
+    tries: Tries,
+}
+
 impl EmbeddingsClient {
-    /// Vectors in the order of `texts`; several requests run at the same time. A text that is declined together with
-    /// others is sent alone, and then shortened.
-    fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
-        let (mut found, mut declined) = (Vec::with_capacity(texts.len()), Vec::new());
-        let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
+    /// Vectors in the order of `texts`, or why a text has none; several requests run at the same time. A text that fails
+    /// together with others is sent alone, and then shortened.
+    fn all(&self, texts: &[String], sent: Sent) -> Result<Vec<Result<Vector, String>>, EmbedError> {
+        let keys: Vec<TextKey> = texts.iter().map(|text| *blake3::hash(text.as_bytes()).as_bytes()).collect();
+        let suspects = &self.health.suspects;
+        let (mut lone, together): (Vec<usize>, Vec<usize>) = (0..texts.len()).partition(|at| suspects.has(&keys[*at]));
+        let mut found: Vec<Option<Result<Vector, String>>> = texts.iter().map(|_| None).collect();
+        // How a text failed that was the only one of its request.
+        let mut failed_alone: HashMap<usize, Failure<EmbedError>> = HashMap::new();
+        let requests: Vec<&[usize]> = together.chunks(self.batch).collect();
         for concurrent in requests.chunks(self.threads) {
-            let replies: Vec<Result<Vec<Vector>, EmbedFailure>> = std::thread::scope(|scope| {
-                let running: Vec<_> = concurrent.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
-                let broken = || {
-                    Err(self.failed("a request thread panicked; this is a defect, please report it".to_owned()).into())
-                };
-                running.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
-            });
-            for (sent, reply) in concurrent.iter().zip(replies) {
+            let (mut failed, mut away) = (Vec::new(), None);
+            for (places, reply) in concurrent.iter().zip(self.at_once(concurrent, texts)) {
                 match reply {
-                    Ok(vectors) => found.extend(vectors),
-                    Err(EmbedFailure::Declined(problem)) => {
-                        for text in *sent {
-                            let vector = match self.alone(text, sent.len() == 1, &problem)? {
-                                Ok(vector) => vector,
-                                Err(problem) => {
-                                    declined.push((found.len(), problem));
-                                    // This keeps the order; no vectors are returned once a text is declined.
-                                    Vector::from(vec![0.0; dimensions])
-                                }
-                            };
-                            found.push(vector);
-                        }
-                    }
-                    Err(failure) => return Err(self.refuses_all(failure)),
+                    Ok(vectors) => places.iter().zip(vectors).for_each(|(at, vector)| found[*at] = Some(Ok(vector))),
+                    Err(Failure::Away(error)) => away = Some(error),
+                    Err(failure) => failed.push((*places, failure)),
+                }
+            }
+            let doubtful = |(_, failure): &&(&[usize], Failure<EmbedError>)| !matches!(failure, Failure::Refused(_));
+            if away.is_none() && failed.iter().any(|one| doubtful(&one)) {
+                away = self.probe().err();
+            }
+            if let Some(error) = away {
+                // One of them may be why the endpoint fell silent.
+                let places = failed.iter().filter(doubtful).flat_map(|(places, _)| *places);
+                suspects.add(places.map(|at| keys[*at]));
+                return Err(error);
+            }
+            for (places, failure) in failed {
+                lone.extend(places);
+                if let [only] = places {
+                    failed_alone.insert(*only, failure);
                 }
             }
         }
-        if let Some(other) = found.iter().find(|vector| vector.len() != dimensions) {
-            return Err(self.unavailable(format!(
-                "vectors of {} components after vectors of {dimensions}; the endpoint now serves another model: serve \
-                 the one of this memory, or embed it again with ripplemem reembed",
-                other.len()
-            )));
+        for at in lone {
+            let mut text = LoneRequest { client: self, text: &texts[at], sent };
+            let made = suspects.alone(&keys[at], sent.tries, &mut text, failed_alone.remove(&at))?;
+            found[at] = Some(match made {
+                Ok(taken) => {
+                    if taken.halvings > 0 {
+                        note_shortened(&self.served.model, texts[at].len(), taken.halvings);
+                    }
+                    Ok(taken.reply)
+                }
+                Err(problem) => Err(format!("{problem} (also alone and shortened, while other texts are embedded)")),
+            });
         }
-        if declined.is_empty() {
-            if !found.is_empty() {
-                self.health.answered();
-            }
-            return Ok(found);
+        let found: Vec<Result<Vector, String>> = found.into_iter().flatten().collect();
+        if found.iter().any(Result::is_ok) {
+            self.health.answered();
         }
-        // An endpoint that declines everything is misconfigured, or still loading its model; the texts are not the
-        // cause.
-        match self.request(&[PROBE.to_owned()]) {
-            Ok(_) => Err(EmbedError::Declined { model: self.served.model.clone(), texts: declined }),
-            Err(failure) => Err(self.refuses_all(failure)),
-        }
+        Ok(found)
     }
 
-    /// The vector of one text that was declined. The whole text is sent unless it was already `tried` alone; then its
-    /// first half, quarter and so on, until one is accepted. The inner error says why none was accepted.
-    fn alone(&self, text: &str, tried: bool, problem: &str) -> Result<Result<Vector, String>, EmbedError> {
-        let mut problem = problem.to_owned();
-        let mut bytes = if tried { text.len() / 2 } else { text.len() };
-        let mut first = true;
-        while first || bytes >= SHORTEST_BYTES {
-            first = false;
-            let beginning = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
-            if beginning.trim().is_empty() {
-                break;
-            }
-            match self.request(&[beginning.to_owned()]) {
-                Ok(vectors) => return Ok(vectors.into_iter().next().ok_or(problem)),
-                Err(EmbedFailure::Declined(said)) => problem = said,
-                Err(failure) => return Err(self.refuses_all(failure)),
-            }
-            bytes /= 2;
-        }
-        Ok(Err(problem))
+    /// Sends these requests at the same time.
+    fn at_once(&self, requests: &[&[usize]], texts: &[String]) -> Vec<Result<Vec<Vector>, Failure<EmbedError>>> {
+        std::thread::scope(|scope| {
+            let send = |places: &[usize]| {
+                let texts: Vec<&str> = places.iter().map(|at| texts[*at].as_str()).collect();
+                self.request(&texts, DOUBTFUL_RETRIES).map(|(vectors, _)| vectors)
+            };
+            let running: Vec<_> = requests.iter().map(|places| scope.spawn(move || send(places))).collect();
+            let broken = || {
+                let problem = "a request thread panicked; this is a defect, please report it".to_owned();
+                Err(Failure::Away(self.failed(problem)))
+            };
+            running.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
+        })
     }
 
-    /// One request, with retries.
-    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedFailure> {
+    /// Asks for the vector of the probe, with all retries: whether the endpoint works at all.
+    fn probe(&self) -> Result<(Vector, Probed), EmbedError> {
+        let (mut vectors, attempts) = self.request(&[PROBE], u32::MAX).map_err(|failure| match failure {
+            Failure::Away(error) => error,
+            Failure::Failed(problem) | Failure::Slow(problem) => self.unavailable(problem),
+            // The remedy stands in front of the endpoint's message, which log lines leave out.
+            Failure::Refused(problem) | Failure::Lasting(problem) if problem.contains(OTHER_MODEL) => {
+                self.unavailable(problem)
+            }
+            Failure::Refused(problem) | Failure::Lasting(problem) => {
+                self.unavailable(format!("it refuses every text; check endpoint, model and key: {problem}"))
+            }
+        })?;
+        let vector = vectors.pop().ok_or_else(|| self.failed("no vector for the probe".to_owned()))?;
+        self.health.answered();
+        Ok((vector, if attempts == 1 { Probed::AtOnce } else { Probed::AfterFailures }))
+    }
+
+    /// One request, with retries, of which at most `doubtful_retries` are for failures that a text may cause; the vectors
+    /// and the number of attempts.
+    fn request(&self, texts: &[&str], doubtful_retries: u32) -> Result<(Vec<Vector>, u32), Failure<EmbedError>> {
         let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
-        let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
+        let body = serde_json::to_vec(&body).map_err(|e| Failure::Away(self.failed(e.to_string())))?;
         let timeout = Duration::from_secs(self.served.timeout_seconds);
         let _asking = EndpointWait::begin();
         let mut attempts = 0;
         loop {
             let wait = self.health.not_before.remaining();
             if wait > MAX_RETRY_AFTER {
-                return Err(self.unavailable("it asked not to be called for a while (Retry-After)".to_owned()).into());
+                let problem = "it asked not to be called for a while (Retry-After)".to_owned();
+                return Err(Failure::Away(self.unavailable(problem)));
             }
             std::thread::sleep(wait);
             attempts += 1;
             match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
-                Ok(vectors) => return Ok(vectors),
-                Err(RequestFailure::Rejected(problem)) => return Err(EmbedFailure::Declined(problem)),
-                Err(RequestFailure::Permanent(problem)) => return Err(EmbedFailure::Misconfigured(problem)),
-                Err(RequestFailure::Transient { problem, after, .. }) => {
+                Ok(vectors) => {
+                    return match vectors.iter().find(|vector| self.dimensions.is_some_and(|of| of != vector.len())) {
+                        Some(other) => Err(Failure::Lasting(format!(
+                            "vectors of {} components after vectors of {}; {OTHER_MODEL}: serve the one of this memory, \
+                             or embed it again with ripplemem reembed",
+                            other.len(),
+                            self.dimensions.unwrap_or_default()
+                        ))),
+                        None => Ok((vectors, attempts)),
+                    };
+                }
+                Err(RequestFailure::Rejected(problem)) => return Err(Failure::Refused(problem)),
+                Err(RequestFailure::Permanent(problem)) => return Err(Failure::Lasting(problem)),
+                Err(RequestFailure::Transient { problem, after, suspicion, .. }) => {
                     if let Some(after) = after {
                         self.health.not_before.postpone(after);
                     }
                     let wait = after.unwrap_or_default().max(backoff(attempts));
-                    if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
-                        return Err(self.unavailable(format!("{problem} ({attempts} attempts)")).into());
+                    let tried = |problem: String| format!("{problem} ({attempts} attempts)");
+                    match suspicion {
+                        Suspicion::SlowText if doubtful_retries <= DOUBTFUL_RETRIES => {
+                            return Err(Failure::Slow(problem));
+                        }
+                        Suspicion::Text | Suspicion::SlowText
+                            if attempts > doubtful_retries.min(self.served.retries) =>
+                        {
+                            return Err(Failure::Failed(tried(problem)));
+                        }
+                        _ if attempts > self.served.retries || wait > MAX_RETRY_AFTER => {
+                            return Err(Failure::Away(self.unavailable(tried(problem))));
+                        }
+                        _ => {}
                     }
                     if attempts == 1 {
                         // The log line leaves out the endpoint's message, which may quote a text.
@@ -206,17 +265,6 @@ impl EmbeddingsClient {
                     std::thread::sleep(wait);
                 }
             }
-        }
-    }
-
-    /// The error of a failure that concerns no single text. The remedy stands in front of the endpoint's message, which
-    /// log lines leave out.
-    fn refuses_all(&self, failure: EmbedFailure) -> EmbedError {
-        match failure {
-            EmbedFailure::Declined(problem) | EmbedFailure::Misconfigured(problem) => {
-                self.unavailable(format!("it refuses every text; check endpoint, model and key: {problem}"))
-            }
-            EmbedFailure::Failed(error) => error,
         }
     }
 
@@ -230,19 +278,38 @@ impl EmbeddingsClient {
     }
 }
 
-/// Why a request has no vectors.
-enum EmbedFailure {
-    /// The endpoint declines these texts; it may accept others.
-    Declined(String),
-    /// The endpoint accepts nothing until its configuration or the account changes.
-    Misconfigured(String),
-    /// Anything else.
-    Failed(EmbedError),
+/// What a reply of another width says of the endpoint, unless it is of one text alone.
+const OTHER_MODEL: &str = "the endpoint now serves another model";
+
+/// One text for an endpoint.
+struct LoneRequest<'t> {
+    client: &'t EmbeddingsClient,
+    text: &'t str,
+    sent: Sent,
 }
 
-impl From<EmbedError> for EmbedFailure {
-    fn from(error: EmbedError) -> Self {
-        Self::Failed(error)
+impl LoneRequest<'_> {
+    fn form(&self, halvings: u32) -> Option<String> {
+        form(self.text, self.sent.prefix_bytes, halvings, self.sent.keeps)
+    }
+}
+
+impl LoneText for LoneRequest<'_> {
+    type Reply = Vector;
+    type Error = EmbedError;
+
+    fn has(&self, halvings: u32) -> bool {
+        self.form(halvings).is_some()
+    }
+
+    fn send(&mut self, halvings: u32) -> Result<Vector, Failure<EmbedError>> {
+        let text = self.form(halvings).unwrap_or_default();
+        let (mut vectors, _) = self.client.request(&[&text], 0)?;
+        vectors.pop().ok_or_else(|| Failure::Failed("no vector for a text".to_owned()))
+    }
+
+    fn probe(&mut self) -> Result<Probed, EmbedError> {
+        self.client.probe().map(|(_, probed)| probed)
     }
 }
 

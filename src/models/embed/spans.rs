@@ -1,11 +1,12 @@
 //! Spans of a text: checked, or embedded as separate texts.
 //!
 //! In: texts with byte ranges. Out: an error for a range that splits a character; and, for a
-//! model that pools a text as a whole, vectors from one pass for the text and one for each span.
+//! model that pools a text as a whole, vectors from one pass for the text and one for each span. Where a piece could
+//! not be embedded, what the others say takes its place.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{EmbedError, SpanVectors};
+use super::{DeclinedPieces, EmbedError, EmbeddedText, SpanVectors, unit_vector::pool};
 use nouns::model::{SpannedText, Vector};
 
 /// Fails for the first span that is not a range of whole characters of its text.
@@ -21,46 +22,61 @@ pub(super) fn check_spans(texts: &[SpannedText]) -> Result<(), EmbedError> {
     Ok(())
 }
 
-/// Embeds each text, and each of its spans, as a plain text.
+/// Embeds each text, and each of its spans, as a plain text; `embed` says of each its vector, or why it has none.
 pub(super) fn embed_separately(
     texts: &[SpannedText],
     prefix: &str,
-    embed: impl FnOnce(&[String]) -> Result<Vec<Vector>, EmbedError>,
-) -> Result<Vec<SpanVectors>, EmbedError> {
+    embed: impl FnOnce(&[String]) -> Result<Vec<Result<Vector, String>>, EmbedError>,
+) -> Result<Vec<EmbeddedText>, EmbedError> {
     check_spans(texts)?;
-    let (mut plain, mut text_of) = (Vec::with_capacity(texts.len()), Vec::with_capacity(texts.len()));
-    for (index, text) in texts.iter().enumerate() {
+    let mut plain = Vec::with_capacity(texts.len());
+    for text in texts {
         plain.push(format!("{prefix}{}", text.text));
         plain.extend(span_texts(text).map(|words| format!("{prefix}{words}")));
-        text_of.resize(plain.len(), index);
     }
-    let mut vectors = embed(&plain).map_err(|error| of_texts(error, &text_of))?.into_iter();
+    let mut pieces = embed(&plain)?.into_iter();
     let missing = || EmbedError::Model { model: String::new(), problem: "fewer vectors than texts".to_owned() };
     texts
         .iter()
         .map(|text| {
-            let whole = vectors.next().ok_or_else(missing)?;
-            let mut spans: Vec<Vector> = vectors.by_ref().take(span_texts(text).count()).collect();
+            let whole = pieces.next().ok_or_else(missing)?;
+            let mut spans: Vec<Result<Vector, String>> = pieces.by_ref().take(span_texts(text).count()).collect();
             if spans.is_empty() {
                 spans.extend(text.spans.iter().map(|_| whole.clone()));
             }
             if spans.len() != text.spans.len() {
                 return Err(missing());
             }
-            let words = |span: &std::ops::Range<usize>| text.text.get(span.clone()).map_or(0, word_count);
-            let weights = text.spans.iter().map(|span| words(span) as f32).collect();
-            Ok(SpanVectors { whole, spans, weights })
+            Ok(of_pieces(text, whole, &spans))
         })
         .collect()
 }
 
-/// Turns an error about plain texts into one about the texts that they were taken from.
-fn of_texts(error: EmbedError, text_of: &[usize]) -> EmbedError {
-    let EmbedError::Declined { model, texts } = error else { return error };
-    let mut texts: Vec<(usize, String)> =
-        texts.into_iter().filter_map(|(at, problem)| Some((*text_of.get(at)?, problem))).collect();
-    texts.dedup_by_key(|(text, _)| *text);
-    EmbedError::Declined { model, texts }
+/// The vector of a question, which was embedded alone.
+pub(super) fn of_question(model: &str, mut found: Vec<Result<Vector, String>>) -> Result<Vector, EmbedError> {
+    match found.pop() {
+        Some(Ok(vector)) => Ok(vector),
+        Some(Err(problem)) => Err(EmbedError::Declined { model: model.to_owned(), texts: vec![(0, problem)] }),
+        None => Err(EmbedError::Model { model: model.to_owned(), problem: "no vector for the question".to_owned() }),
+    }
+}
+
+/// A text from its vector as a whole and those of its spans.
+fn of_pieces(text: &SpannedText, whole: Result<Vector, String>, spans: &[Result<Vector, String>]) -> EmbeddedText {
+    let words = |span: &std::ops::Range<usize>| text.text.get(span.clone()).map_or(0, word_count) as f32;
+    let weights: Vec<f32> =
+        text.spans.iter().zip(spans).map(|(span, made)| if made.is_ok() { words(span) } else { 0.0 }).collect();
+    let taken = spans.iter().zip(&weights).filter_map(|(made, weight)| Some((made.as_ref().ok()?, *weight)));
+    let of_spans = pool(&taken.collect::<Vec<_>>());
+    let failed = |(at, made): (usize, &Result<Vector, String>)| made.is_err().then_some(at);
+    let declined: Vec<usize> = spans.iter().enumerate().filter_map(failed).collect();
+    let first = spans.iter().find_map(|made| made.as_ref().err());
+    let problem = first.or(whole.as_ref().err().filter(|_| of_spans.is_none())).cloned();
+    let vectors = whole.ok().or(of_spans).map(|whole| {
+        let spans = spans.iter().map(|made| made.as_ref().unwrap_or(&whole).clone()).collect();
+        SpanVectors { spans, weights, whole }
+    });
+    EmbeddedText { vectors, declined: problem.map(|problem| DeclinedPieces { problem, spans: declined }) }
 }
 
 /// The spans' texts; none if the only span is the whole text, because the vector of the whole text serves for it.
@@ -97,23 +113,39 @@ mod tests {
         let mut embedded = Vec::new();
         let found = embed_separately(&texts, ">", |plain| {
             embedded = plain.to_vec();
-            Ok((0..plain.len()).map(|i| Vector::from([i as f32])).collect())
+            Ok((0..plain.len()).map(|i| Ok(Vector::from([i as f32]))).collect())
         })
         .expect("as many vectors as texts");
         assert_eq!(embedded, [">ab", ">a", ">b", ">c", ">d"]);
-        let declined = |_: &[String]| {
-            let texts = [1, 2, 4].map(|at| (at, "too long".to_owned())).to_vec();
-            Err(EmbedError::Declined { model: String::new(), texts })
-        };
-        match embed_separately(&texts, ">", declined) {
-            Err(EmbedError::Declined { texts, .. }) => {
-                assert_eq!(texts.iter().map(|(text, _)| *text).collect::<Vec<_>>(), [0, 2]);
-            }
-            other => panic!("{other:?}"),
-        }
+        let found: Vec<SpanVectors> = found.into_iter().map(|text| text.vectors.expect("taken")).collect();
         let shown: Vec<(f32, Vec<f32>)> =
             found.iter().map(|v| (v.whole.floats()[0], v.spans.iter().map(|s| s.floats()[0]).collect())).collect();
         assert_eq!(shown, [(0.0, vec![1.0, 2.0]), (3.0, vec![]), (4.0, vec![4.0])]);
         assert_eq!(found[0].weights, [1.0, 1.0]);
+    }
+
+    #[test]
+    fn where_a_piece_is_not_taken_the_others_take_its_place() {
+        let texts = [SpannedText { text: "one two".to_owned(), spans: vec![0..3, 4..7] }, plain("three")];
+        // The vectors of the whole text, its two spans, and the second text, by which of them fail.
+        let check = |failing: &[usize], vectors: Option<[Vec<f32>; 3]>, spans: Option<&[usize]>| {
+            let made = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [1.0, 0.0]].map(Vector::from);
+            let made = made
+                .iter()
+                .enumerate()
+                .map(|(at, vector)| if failing.contains(&at) { Err(format!("no {at}")) } else { Ok(vector.clone()) });
+            let found = embed_separately(&texts, "", |_| Ok(made.collect())).expect("as many as texts").remove(0);
+            let shown = found.vectors.map(|v| [&v.whole, &v.spans[0], &v.spans[1]].map(|v| v.floats().into_owned()));
+            assert_eq!(shown, vectors, "{failing:?}");
+            assert_eq!(found.declined.as_ref().map(|pieces| pieces.spans.as_slice()), spans, "{failing:?}");
+        };
+        check(&[], Some([vec![1.0, 0.0], vec![0.6, 0.8], vec![0.0, 1.0]]), None);
+        check(&[1], Some([vec![1.0, 0.0], vec![1.0, 0.0], vec![0.0, 1.0]]), Some(&[0]));
+        check(&[0, 1], Some([vec![0.0, 1.0], vec![0.0, 1.0], vec![0.0, 1.0]]), Some(&[0]));
+        check(&[0, 1, 2], None, Some(&[0, 1]));
+        check(&[3], Some([vec![1.0, 0.0], vec![0.6, 0.8], vec![0.0, 1.0]]), None);
+        let alone = embed_separately(&[plain("x")], "", |_| Ok(vec![Err("no".to_owned())])).expect("one").remove(0);
+        let declined = DeclinedPieces { problem: "no".to_owned(), spans: Vec::new() };
+        assert_eq!(alone, EmbeddedText { vectors: None, declined: Some(declined) });
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
 use nouns::model::{EventTime, Evidence, EvidenceUnit, Question, UnitId, Usage};
 
-use heart::recall::{day_name, one_line, quote};
+use heart::recall::{CONTINUES, day_name, one_line, quote};
 
 /// The answer if there is no evidence.
 const NOTHING: &str = "Nothing in memory supports an answer.";
@@ -124,7 +124,7 @@ fn blocks(context: &str) -> Vec<&str> {
         let end = at + line.len();
         match blocks.last() {
             // The empty lines before it belong to the turn.
-            Some(_) if line.starts_with("  ") => {
+            Some(_) if line.starts_with(CONTINUES) => {
                 blocks.truncate(blocks.len() - empty);
                 empty = 0;
                 if let Some(turn) = blocks.last_mut() {

@@ -56,6 +56,9 @@ pub(super) struct Response {
     pub(super) cut_at: Option<u32>,
     /// It repeated itself and was stopped; the text ends with the first copy.
     pub(super) repeats: bool,
+    /// Its `finish_reason`, if that is another than its end or the limit of its length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stopped: Option<String>,
     /// What it cost.
     pub(super) usage: Usage,
 }
@@ -421,7 +424,7 @@ mod tests {
     }
 
     fn response(text: &str) -> Response {
-        Response { text: text.to_owned(), cut_at: None, repeats: false, usage: USED }
+        Response { text: text.to_owned(), cut_at: None, repeats: false, stopped: None, usage: USED }
     }
 
     const USED: Usage = Usage { calls: 1, prompt_tokens: 10, completion_tokens: 2, milliseconds: 5 };

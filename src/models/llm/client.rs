@@ -21,13 +21,15 @@ use super::{
     cost::{Expense, UsageByContract, WindowExpense},
     error::LlmError,
     in_flight::{InFlight, InFlightGuard},
+    lone_request::{self, LoneRequest},
     outage::Outage,
     reply::parse,
     request::{FieldStream, LlmRequest, Streamed},
     stream_field::FieldParser,
-    transport::Transport,
-    wire::ChatMessage,
+    transport::{SendFailure, Transport},
+    wire::{ChatMessage, ChatReply},
 };
+use endpoint::{Failure, Probed, Suspects, Tries};
 use nouns::{
     config::LlmSettings,
     model::{Bank, Usage, WindowId},
@@ -37,13 +39,22 @@ use nouns::{
 /// Timeout of requests without a deadline, which are background requests.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
+/// The least time that a probe has after a caller's deadline, and for how long one that failed serves for others.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+
 /// The maximum number of bytes that a repair quotes from a reply that never ended.
 const QUOTED_BYTES: usize = 240;
 
 /// A language model behind an endpoint, with its cache of responses.
 pub struct Llm {
+    /// This client, for the thread that sends a probe.
+    own: Weak<Self>,
     transport: Transport,
     outage: Outage,
+    /// The requests that the endpoint failed on.
+    suspects: Suspects,
+    /// When the last probe found the endpoint away, and how.
+    silent: Mutex<Option<(Instant, LlmError)>>,
     in_flight: InFlight,
     /// Absent if responses are not cached.
     cache: Option<ResponseCache>,
@@ -105,9 +116,12 @@ impl Llm {
         for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)? {
             total += usage;
         }
-        let llm = Arc::new(Self {
+        let llm = Arc::new_cyclic(|own| Self {
+            own: Weak::clone(own),
             transport: Transport::new(settings, total),
             outage: Outage::default(),
+            suspects: Suspects::default(),
+            silent: Mutex::default(),
             in_flight: InFlight::default(),
             cache,
             said: Mutex::default(),
@@ -247,27 +261,147 @@ impl Llm {
             self.count_used(request, response.usage);
             return Ok((response, false));
         }
-        let budget = deadline.saturating_duration_since(Instant::now());
-        if request.deadline.is_some() {
-            self.outage.check(budget)?;
-        }
         let mut usage = Usage::default();
         let limit = self.completion_tokens(request);
-        let sent = self.transport.send(request.contract, messages, limit, *deadline, stream, &mut usage);
-        self.spent.add(key.contract, usage);
+        let sent = if request.deadline.is_some() {
+            self.send_in_time(request, messages, limit, *deadline, stream, &mut usage)
+        } else {
+            self.send_until_clear(active, key, messages, limit, stream, &mut usage)
+        };
         self.count_used(request, usage);
-        self.outage.record(budget, &sent);
-        let paid = self.cache.as_ref().filter(|_| usage != Usage::default());
-        let mut stored = paid.map_or(Ok(()), |cache| cache.spend(request.bank, key.contract, usage));
+        let mut stored = self.pay(request.bank, key.contract, usage);
         let response = sent.map(|reply| {
             let cut_at = reply.cut.then_some(limit);
-            Response { text: reply.text, cut_at, repeats: reply.repeats, usage }
+            Response { text: reply.text, cut_at, repeats: reply.repeats, stopped: reply.stopped, usage }
         });
         if let (Ok(response), false) = (&response, request.bypass_cache) {
             stored = stored.and(self.store(active, key, response));
         }
         self.warn(stored);
         Ok((response?, true))
+    }
+
+    /// Sends a request whose caller waits. If it fails in a way that its text may cause, a probe tells later callers what
+    /// the cause was.
+    fn send_in_time(
+        &self,
+        request: &LlmRequest<'_>,
+        messages: &[ChatMessage],
+        limit: u32,
+        deadline: Instant,
+        stream: Option<FieldStream<'_>>,
+        usage: &mut Usage,
+    ) -> Result<ChatReply, LlmError> {
+        let (budget, retries) = (deadline.saturating_duration_since(Instant::now()), self.settings().retries);
+        self.outage.check(budget)?;
+        let sent = self.transport.send(request.contract, messages, limit, deadline, stream, retries, usage);
+        let failure = match sent {
+            Ok(reply) => {
+                self.outage.answered();
+                return Ok(reply);
+            }
+            Err(failure) => failure,
+        };
+        match &failure.error {
+            LlmError::Unavailable { .. } | LlmError::Deadline if failure.may_be_of_text() => {
+                self.probe_apart(request, budget, failure.error.clone());
+            }
+            LlmError::Unavailable { .. } => self.outage.failed(budget, &failure.error),
+            _ => {}
+        }
+        Err(failure.error)
+    }
+
+    /// Sends the probe in a thread of its own, unless one was sent just now.
+    fn probe_apart(&self, request: &LlmRequest<'_>, budget: Duration, error: LlmError) {
+        if !self.outage.may_probe() {
+            return;
+        }
+        let (own, bank, contract) = (Weak::clone(&self.own), request.bank.clone(), request.contract);
+        let probe = move || {
+            let Some(llm) = own.upgrade() else { return };
+            let (from, mut usage) = (Instant::now(), Usage::default());
+            let until = from + budget.max(PROBE_TIME);
+            match llm.probe(contract, until, &mut usage) {
+                // A caller with less time than the probe took would wait in vain.
+                Ok(_) => llm.outage.failed(from.elapsed(), &LlmError::Deadline),
+                Err(LlmError::CapReached { .. }) => {}
+                Err(_) => llm.outage.failed(budget, &error),
+            }
+            llm.warn(llm.pay(&bank, contract, usage));
+        };
+        // Without a thread nothing is known, and later callers try.
+        drop(std::thread::Builder::new().name("llm probe".to_owned()).spawn(probe));
+    }
+
+    /// Sends a request for which nobody waits. If it fails in a way that its text may cause, the probe tells what the
+    /// cause was: the endpoint, or, after some more tries, the text.
+    fn send_until_clear(
+        &self,
+        active: &ActiveRequest<'_>,
+        key: &RequestKey,
+        messages: &[ChatMessage],
+        limit: u32,
+        mut stream: Option<FieldStream<'_>>,
+        usage: &mut Usage,
+    ) -> Result<ChatReply, LlmError> {
+        let (contract, deadline) = (active.request.contract, active.deadline);
+        let mut text = key.hash;
+        text[0] ^= key.step;
+        if active.request.bypass_cache {
+            self.suspects.forget(&text);
+        }
+        let mut failed = None;
+        if !self.suspects.has(&text) {
+            let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
+            let retries = self.settings().retries;
+            let sent = self.transport.send(contract, messages, limit, deadline, shown, retries, usage);
+            let failure = match sent {
+                Ok(reply) => {
+                    self.outage.answered();
+                    return Ok(reply);
+                }
+                Err(failure) if failure.may_be_of_text() => failure,
+                Err(SendFailure { error, .. }) => return Err(error),
+            };
+            let failure = lone_request::failure(failure);
+            // Of one that is refused, the probe is sent below.
+            if !matches!(failure, Failure::Refused(_))
+                && let Err(away) = self.probe(contract, deadline, usage)
+            {
+                self.suspects.add([text]);
+                return Err(away);
+            }
+            failed = Some(failure);
+        }
+        let probe = |usage: &mut Usage| self.probe(contract, deadline, usage);
+        let (transport, probe) = (&self.transport, &probe as &dyn Fn(&mut Usage) -> Result<Probed, LlmError>);
+        let mut lone = LoneRequest { probe, transport, contract, messages, limit, deadline, stream, usage };
+        let taken = self.suspects.alone(&text, Tries::WHOLE, &mut lone, failed)?;
+        taken.map(|taken| taken.reply).map_err(|problem| LlmError::Rejected {
+            url: self.url().to_owned(),
+            problem: format!("{problem}, while it answers other requests"),
+        })
+    }
+
+    /// Sends the probe. Of several that are due at a time in which the endpoint is away, one is sent.
+    fn probe(&self, contract: Contract, deadline: Instant, usage: &mut Usage) -> Result<Probed, LlmError> {
+        let mut silent = sync::lock(&self.silent);
+        if let Some((at, error)) = &*silent
+            && at.elapsed() < PROBE_TIME
+        {
+            return Err(error.clone());
+        }
+        let found = lone_request::probe(&self.transport, contract, deadline, usage);
+        *silent = found.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        found
+    }
+
+    /// Counts what a request cost.
+    fn pay(&self, bank: &Bank, contract: Contract, usage: Usage) -> Result<(), LlmError> {
+        self.spent.add(contract, usage);
+        let cache = self.cache.as_ref().filter(|_| usage != Usage::default());
+        cache.map_or(Ok(()), |cache| cache.spend(bank, contract, usage))
     }
 
     /// The maximum number of tokens in a request's reply.
@@ -411,7 +545,10 @@ mod tests {
     #[test]
     fn a_repair_quotes_a_whole_reply_and_only_the_start_of_one_that_never_ended() {
         let text = "ä".repeat(1_000);
-        let response = |cut_at, repeats| Response { text: text.clone(), cut_at, repeats, usage: Usage::default() };
+        let response = |cut_at, repeats| {
+            let (text, usage) = (text.clone(), Usage::default());
+            Response { text, cut_at, repeats, stopped: None, usage }
+        };
         assert_eq!(quoted(&response(None, false)), text);
         for endless in [response(Some(16), false), response(None, true)] {
             assert_eq!(quoted(&endless), "ä".repeat(QUOTED_BYTES / 2));

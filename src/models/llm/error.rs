@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use endpoint::says_too_long;
+
 /// Why there is no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LlmError {
@@ -30,7 +32,8 @@ pub enum LlmError {
         /// The endpoint's message.
         problem: String,
     },
-    /// The endpoint rejects this request: too long, or filtered. Other requests may succeed.
+    /// The endpoint rejects this request: too long, or filtered, or it fails on it again and again while it answers
+    /// others.
     #[error("{url} rejects this request: {problem}")]
     Rejected {
         /// The endpoint.
@@ -103,23 +106,12 @@ pub enum LlmError {
 
 impl LlmError {
     /// Whether the request is longer than the model's context, either by the estimate before it was sent, or by the
-    /// endpoint's message, worded like those of OpenAI, vLLM, llama.cpp and Anthropic.
+    /// endpoint's message.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         match self {
             Self::TooLong { .. } => true,
-            Self::Rejected { problem, .. } => {
-                let problem = problem.to_lowercase();
-                let words = [
-                    "context length",
-                    "context_length",
-                    "context size",
-                    "context window",
-                    "too long",
-                    "too many tokens",
-                ];
-                words.iter().any(|words| problem.contains(words))
-            }
+            Self::Rejected { problem, .. } => says_too_long(problem, true),
             _ => false,
         }
     }

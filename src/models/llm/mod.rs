@@ -13,6 +13,7 @@
 //!   a field of a reply that is still being written; `thoughts`: the thoughts that a model writes before it;
 //!   `repetition`: stops a reply that repeats itself; `span`: times as models write them.
 //! - `cache`: responses on disk; `in_flight`: one request at a time for the same content.
+//! - `lone_request`: whether a text or the endpoint is the cause of a failure.
 //! - `transport`: retries and backoff; `outage`: failing fast while the endpoint is down; `limits`: concurrency, tokens
 //!   per minute, and caps on spending; `wire`: the protocol.
 //! - `cost`: what was spent; `tokens`: what a text will cost, and whether it fits into the model's context.
@@ -26,6 +27,7 @@ mod error;
 pub mod extractor;
 mod in_flight;
 mod limits;
+mod lone_request;
 mod outage;
 mod planner;
 mod repetition;

@@ -9,13 +9,20 @@ use serde_json::{Deserializer, Value};
 
 use super::{cache::Response, contract::Contract};
 
-/// The value, or what is wrong with the text.
+/// The value, or what is wrong with the text. Where the endpoint gives a reason why the text ended, it is told.
 pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response) -> Result<T, String> {
+    value(contract, response).map_err(|problem| match &response.stopped {
+        Some(reason) => format!("it was stopped (finish_reason {reason:?}): {problem}"),
+        None => problem,
+    })
+}
+
+fn value<T: DeserializeOwned>(contract: Contract, response: &Response) -> Result<T, String> {
     if response.repeats {
         return Err("it repeats the same text over and over; write each thing once and end there".to_owned());
     }
     if response.cut_at.is_some() {
-        return Err("it was cut off at the limit of its length; be shorter".to_owned());
+        return Err("it was cut off at the limit of its length (finish_reason \"length\"); be shorter".to_owned());
     }
     // Some models put their JSON between code fences, whatever the prompt says.
     let text = response.text.trim();
@@ -79,12 +86,12 @@ mod tests {
     #[test]
     fn an_invalid_reply_says_what_is_wrong() {
         let check = |text: &str, cut: bool, word: Option<&str>| {
-            let response =
-                Response { text: text.to_owned(), cut_at: cut.then_some(16), repeats: false, usage: Usage::default() };
+            let (text, cut_at, usage) = (text.to_owned(), cut.then_some(16), Usage::default());
+            let response = Response { text, cut_at, repeats: false, stopped: None, usage };
             match (parse::<serde_json::Value>(Contract::Judge, &response), word) {
                 (Ok(_), None) => {}
                 (Err(problem), Some(word)) => assert!(problem.contains(word), "{problem}"),
-                (found, _) => panic!("{text}: {found:?}"),
+                (found, _) => panic!("{response:?}: {found:?}"),
             }
         };
         check(r#"{"label": "wrong"}"#, false, None);
@@ -96,9 +103,26 @@ mod tests {
         check("I cannot\nhelp with that.", false, Some("it is not JSON; it says: I cannot help with that."));
         check(&"no ".repeat(100), false, Some(" no no \u{2026}"));
         check(" ", false, Some("it is empty"));
-        check(r#"{"label": "wrong"}"#, true, Some("cut off"));
+        check(r#"{"label": "wrong"}"#, true, Some("cut off at the limit of its length (finish_reason \"length\")"));
         check(r#"{"label": "wro"#, false, Some("not JSON"));
         check(r#"{"label": 3}"#, false, Some("/label"));
         check(r#"{}"#, false, Some("label"));
+    }
+
+    #[test]
+    fn the_reason_why_a_text_was_stopped_is_told_and_a_good_text_is_read() {
+        for (text, expected) in [
+            ("", Err("it was stopped (finish_reason \"content_filter\"): it is empty; write the JSON object")),
+            ("{\"lab", Err("it was stopped (finish_reason \"content_filter\"): it is not JSON")),
+            ("{\"label\": \"wrong\"}", Ok(())),
+        ] {
+            let (stopped, usage) = (Some("content_filter".to_owned()), Usage::default());
+            let response = Response { text: text.to_owned(), cut_at: None, repeats: false, stopped, usage };
+            match (parse::<serde_json::Value>(Contract::Judge, &response), expected) {
+                (Ok(_), Ok(())) => {}
+                (Err(problem), Err(words)) => assert!(problem.starts_with(words), "{problem}"),
+                (found, _) => panic!("{response:?}: {found:?}"),
+            }
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Sends messages to the endpoint, with retries, until there is a reply or no time for one.
 //!
 //! In: messages, a contract and a deadline. Out: the reply and what it cost, or only the cost if the request failed
-//! after the endpoint had worked on it. Never retries what the endpoint rejects or refuses, and never sends before the
-//! endpoint's `Retry-After` is over.
+//! after the endpoint had worked on it. A failure says whether the text may be the cause. Never retries what the
+//! endpoint rejects or refuses, and never sends before the endpoint's `Retry-After` is over.
 
 use std::{
     sync::Mutex,
@@ -18,7 +18,7 @@ use super::{
     tokens::{context_tokens, sent_tokens, tokens},
     wire::{self, ChatBody, ChatMessage, ChatReply, ResponseFormat, StreamOptions},
 };
-use endpoint::{Endpoint, RequestFailure, backoff};
+use endpoint::{Endpoint, RequestFailure, Suspicion, backoff};
 use nouns::{config::LlmSettings, model::Usage, sync};
 
 /// The number of messages in a first request: the instructions and the text. A repair has more.
@@ -29,6 +29,30 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 const REPAIR_SHARE: u32 = 4;
 /// Retries of a request for which the endpoint may have charged; each retry may cost its tokens again.
 const CHARGED_RETRIES: u32 = 1;
+
+/// Why a request has no reply.
+#[derive(Debug)]
+pub(super) struct SendFailure {
+    pub(super) error: LlmError,
+    /// Whether its text may be the cause.
+    pub(super) suspicion: Suspicion,
+}
+
+impl SendFailure {
+    /// Whether another request might be answered, so that a probe tells what is the cause.
+    pub(super) fn may_be_of_text(&self) -> bool {
+        let is_declined = matches!(self.error, LlmError::Rejected { .. } | LlmError::Permanent { .. });
+        is_declined || self.suspicion != Suspicion::None
+    }
+}
+
+impl From<LlmError> for SendFailure {
+    fn from(error: LlmError) -> Self {
+        // The reply may have taken longer than another would.
+        let suspicion = if error == LlmError::Deadline { Suspicion::SlowText } else { Suspicion::None };
+        Self { error, suspicion }
+    }
+}
 
 /// Sends requests to the endpoint.
 pub(super) struct Transport {
@@ -82,7 +106,9 @@ impl Transport {
         Ok(limit.min(room))
     }
 
-    /// Sends messages until there is a reply of at most `limit` tokens. The cost of every attempt is added to `usage`.
+    /// Sends messages, and again at most `retries` times, until there is a reply of at most `limit` tokens. The cost of
+    /// every attempt is added to `usage`.
+    #[allow(clippy::too_many_arguments, reason = "each is something else")]
     pub(super) fn send(
         &self,
         contract: Contract,
@@ -90,8 +116,9 @@ impl Transport {
         limit: u32,
         deadline: Instant,
         mut stream: Option<FieldStream<'_>>,
+        retries: u32,
         usage: &mut Usage,
-    ) -> Result<ChatReply, LlmError> {
+    ) -> Result<ChatReply, SendFailure> {
         self.check_key()?;
         let limit = self.room(contract, messages, limit)?;
         let body = self.body(contract, messages, limit)?;
@@ -103,7 +130,9 @@ impl Transport {
         loop {
             let wait = self.limits.not_before.remaining();
             if !wait.is_zero() && (wait > MAX_RETRY_AFTER || Instant::now() + wait >= deadline) {
-                return Err(unavailable("it asked not to be called for a while (Retry-After)".to_owned(), attempts));
+                return Err(
+                    unavailable("it asked not to be called for a while (Retry-After)".to_owned(), attempts).into()
+                );
             }
             std::thread::sleep(wait);
             let permit = self.limits.acquire(&self.settings, || *sync::lock(&self.total), estimate, deadline)?;
@@ -111,7 +140,7 @@ impl Transport {
             let timeout =
                 Duration::from_secs(self.settings.timeout_seconds).min(deadline.saturating_duration_since(from));
             if timeout.is_zero() {
-                return Err(LlmError::Deadline);
+                return Err(LlmError::Deadline.into());
             }
             let mut parser = stream.as_ref().map(|(field, _)| FieldParser::new(field));
             let mut each = |piece: &str| {
@@ -131,7 +160,7 @@ impl Transport {
                 *sync::lock(&self.total) += cost;
                 *usage += cost;
             };
-            let (problem, after, retries) = match outcome {
+            let (problem, after, suspicion, retries) = match outcome {
                 Ok(reply) => {
                     charge(
                         1,
@@ -140,31 +169,30 @@ impl Transport {
                     return Ok(reply);
                 }
                 Err(RequestFailure::Rejected(problem)) => {
-                    return Err(LlmError::Rejected { url: self.url().to_owned(), problem });
+                    return Err(LlmError::Rejected { url: self.url().to_owned(), problem }.into());
                 }
                 Err(RequestFailure::Permanent(problem)) => {
                     let (url, model) = (self.url().to_owned(), self.settings.model.clone());
-                    return Err(LlmError::Permanent { url, model, problem });
+                    return Err(LlmError::Permanent { url, model, problem }.into());
                 }
-                Err(RequestFailure::Transient { problem, after, charged }) => {
+                Err(RequestFailure::Transient { problem, after, charged, suspicion }) => {
                     if charged {
                         // It is unknown how much the endpoint wrote, but it read at least the prompt.
                         charge(0, (prompt_tokens, 0));
                     }
-                    let retries = self.settings.retries;
-                    (problem, after, if charged { retries.min(CHARGED_RETRIES) } else { retries })
+                    (problem, after, suspicion, if charged { retries.min(CHARGED_RETRIES) } else { retries })
                 }
             };
             drop(permit);
             if Instant::now() >= deadline {
-                return Err(LlmError::Deadline);
+                return Err(LlmError::Deadline.into());
             }
             if let Some(after) = after {
                 self.limits.not_before.postpone(after);
             }
             let pause = backoff(attempts);
             if attempts > retries || Instant::now() + pause >= deadline {
-                return Err(unavailable(problem, attempts));
+                return Err(SendFailure { error: unavailable(problem, attempts), suspicion });
             }
             if let Some((_, show)) = &mut stream {
                 show(Streamed::Restart);

@@ -90,6 +90,8 @@ pub(super) struct ChatReply {
     pub(super) text: String,
     /// Whether it was cut off at `max_tokens`.
     pub(super) cut: bool,
+    /// Its `finish_reason`, if that is another than its end or `max_tokens`, such as `content_filter`.
+    pub(super) stopped: Option<String>,
     /// It repeated itself and was stopped; the text ends with the first copy.
     pub(super) repeats: bool,
     /// If it was stopped, the text that had arrived after the first copy, which has to be paid for, too.
@@ -100,6 +102,12 @@ pub(super) struct ChatReply {
 
 /// The `finish_reason` of a completion that was cut off.
 const CUT: &str = "length";
+
+/// The `finish_reason` of a completion that came to its end.
+const ENDED: &str = "stop";
+
+/// The longest `finish_reason` that is told.
+const REASON_CHARACTERS: usize = 64;
 
 /// The `finish_reason` of a completion that failed.
 const FAILED: &str = "error";
@@ -211,7 +219,11 @@ impl<'a> Reading<'a> {
                     let problem = "the completion ended with an error".to_owned();
                     return Err(ReplyProblem::Failed { problem, status: None });
                 }
-                Some(reason) => (self.reply.cut, self.ended) = (reason == CUT, true),
+                Some(reason) => {
+                    let stopped = (!matches!(reason, CUT | ENDED | "")).then_some(reason);
+                    self.reply.stopped = stopped.map(|reason| reason.chars().take(REASON_CHARACTERS).collect());
+                    (self.reply.cut, self.ended) = (reason == CUT, true);
+                }
                 None => {}
             }
         }

@@ -1,8 +1,8 @@
 //! A cross-encoder: a model that reads a question together with a passage.
 //!
 //! In: a question and passages. Out: for each passage a logit, which is higher the better the passage answers the
-//! question. Either every passage has its logit, or there is an error. A logit depends on its pair alone. Downloads
-//! nothing.
+//! question. Either every passage has its logit, or there is an error. A logit depends on its pair alone, but for
+//! a passage that the model cannot read. Downloads nothing.
 //!
 //! - `pool`: sessions that all questions share, and until when they read; `cross_encoder`: the model in a session;
 //!   `error`: why there are no logits.

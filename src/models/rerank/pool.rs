@@ -2,7 +2,9 @@
 //!
 //! In: a question, its passages, and until when somebody waits. Out: a logit for each passage, in order. Each session
 //! has a thread of its own and reads one pair at a time, so the pairs of one question are read in parallel where
-//! sessions are free. Once a question has all logits, has failed or is late, its other pairs are not read.
+//! sessions are free. Once a question has all logits, has failed or is late, its other pairs are not read. A passage on
+//! which the model fails is shortened; one that it cannot read at all has the least logit of the others, so that it
+//! gains nothing, and they lose nothing.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -17,6 +19,9 @@ use std::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 
 use super::{RerankError, cross_encoder::CrossEncoder};
+use tracing::warn;
+
+use crate::embed::{Keeps, form};
 use endpoint::end_threads;
 use nouns::{config::EmbedSettings, model::ModelRef};
 
@@ -48,13 +53,14 @@ impl RerankerPool {
         let first = CrossEncoder::open(settings, model)?;
         let mut pool = Self { model: first.model().clone(), jobs: Some(jobs), threads: Vec::new() };
         let own = waiting.clone();
-        pool.start(move || work(first, &own))?;
+        let mut first = first;
+        pool.start(move || work(&mut |question, passage| first.logit(question, passage), &own))?;
         for _ in 1..settings.threads {
             let (settings, model, waiting) = (settings.clone(), model.to_owned(), waiting.clone());
             pool.start(move || {
                 // The model has just been opened once. If it cannot be opened again, the other sessions do the work.
-                if let Ok(encoder) = CrossEncoder::open(&settings, &model) {
-                    work(encoder, &waiting);
+                if let Ok(mut encoder) = CrossEncoder::open(&settings, &model) {
+                    work(&mut |question, passage| encoder.logit(question, passage), &waiting);
                 }
             })?;
         }
@@ -74,11 +80,12 @@ impl RerankerPool {
         &self.model
     }
 
-    /// The logit of each passage, in order: how well it answers the question.
+    /// The logit of each passage, in order: how well it answers the question. One that the model cannot read has the
+    /// least of the others.
     ///
     /// # Errors
     /// [`RerankError::Late`] where not every passage was read by `until`; [`RerankError::LongQuestion`];
-    /// [`RerankError::Model`] where the model fails or panics.
+    /// [`RerankError::Model`] where the model fails or panics on every passage.
     pub fn logits(&self, question: &str, passages: &[String], until: Option<Instant>) -> Result<Vec<f32>, RerankError> {
         let failed = |problem: &str| RerankError::Model { model: self.model.name.clone(), problem: problem.to_owned() };
         let ended = || failed("its sessions have ended");
@@ -96,10 +103,16 @@ impl RerankerPool {
             Some(until) => logits.recv_deadline(until),
             None => logits.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        let mut found = Vec::with_capacity(passages.len());
-        while found.len() < passages.len() {
+        let (mut found, mut unread) = (Vec::with_capacity(passages.len()), Vec::new());
+        let mut problem = None;
+        while found.len() + unread.len() < passages.len() {
             match next() {
-                Ok((place, logit)) => found.push((place, logit?)),
+                Ok((place, Ok(logit))) => found.push((place, logit)),
+                Ok((place, Err(RerankError::Model { problem: said, .. }))) => {
+                    unread.push(place);
+                    problem = problem.or(Some(said));
+                }
+                Ok((_, Err(error))) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(RerankError::Late { read: found.len(), passages: passages.len() });
                 }
@@ -107,6 +120,14 @@ impl RerankerPool {
                     return Err(failed("it panicked; this is a defect, please report it"));
                 }
             }
+        }
+        if let Some(problem) = problem {
+            if found.is_empty() {
+                return Err(failed(&problem));
+            }
+            warn!(model = self.model.name, parts = unread.len(), "the reranker cannot read some parts of an answer");
+            let least = found.iter().map(|(_, logit)| *logit).fold(f32::INFINITY, f32::min);
+            found.extend(unread.into_iter().map(|place| (place, least)));
         }
         found.sort_unstable_by_key(|(place, _)| *place);
         Ok(found.into_iter().map(|(_, logit)| logit).collect())
@@ -129,18 +150,37 @@ impl Drop for OverWhenDropped {
     }
 }
 
+/// Reads the logit of a question and a passage.
+type Read<'r> = &'r mut dyn FnMut(&str, &str) -> Result<f32, RerankError>;
+
 /// Reads pairs until there are no more.
-fn work(mut encoder: CrossEncoder, jobs: &Receiver<Job>) {
+fn work(read: Read<'_>, jobs: &Receiver<Job>) {
     for Job { question, passage, place, over, reply } in jobs {
         if over.load(Ordering::Relaxed) {
             continue;
         }
-        // After a panic the reply is dropped, and the session continues with the next pair.
-        if let Ok(logit) = catch_unwind(AssertUnwindSafe(|| encoder.logit(&question, &passage))) {
-            // The caller may no longer be waiting.
-            drop(reply.send((place, logit)));
-        }
+        // The caller may no longer be waiting.
+        drop(reply.send((place, read_in_part(read, &question, &passage))));
     }
+}
+
+/// The logit of a pair; where the model fails on it, of the question and a beginning of the passage.
+fn read_in_part(read: Read<'_>, question: &str, passage: &str) -> Result<f32, RerankError> {
+    let mut once = |passage: &str| {
+        let failed = |problem: &str| RerankError::Model { model: String::new(), problem: problem.to_owned() };
+        // After a panic, the session continues with the next pair.
+        match catch_unwind(AssertUnwindSafe(|| read(question, passage))) {
+            Ok(Ok(logit)) if !logit.is_finite() => Err(failed("it gave a logit that is not a number")),
+            Ok(read) => read,
+            Err(_) => Err(failed("it panicked; this is a defect, please report it")),
+        }
+    };
+    let first = once(passage);
+    if !matches!(first, Err(RerankError::Model { .. })) {
+        return first;
+    }
+    let mut shorter = (1..).map_while(|halvings| form(passage, 0, halvings, Keeps::Beginning));
+    shorter.find_map(|passage| once(&passage).ok()).map_or(first, Ok)
 }
 
 #[cfg(test)]
@@ -169,6 +209,36 @@ mod tests {
 
     fn passages(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    /// A model that cannot read a jester or more than 100 bytes, has no number for a void, and else gives the bytes.
+    fn scripted() -> RerankerPool {
+        let (jobs, waiting) = unbounded::<Job>();
+        let model = ModelRef { name: "scripted".to_owned(), hash: String::new() };
+        let mut pool = RerankerPool { model, jobs: Some(jobs), threads: Vec::new() };
+        let mut read = |question: &str, passage: &str| {
+            assert!(!passage.contains("jester"), "asked to panic");
+            match passage.len() {
+                _ if question == "long" => Err(RerankError::LongQuestion { tokens: 500, most: 384 }),
+                101.. => Err(RerankError::Model { model: "scripted".to_owned(), problem: "too long".to_owned() }),
+                _ if passage.contains("void") => Ok(f32::NAN),
+                bytes => Ok(bytes as f32),
+            }
+        };
+        pool.start(move || work(&mut read, &waiting)).expect("a thread");
+        pool
+    }
+
+    #[test]
+    fn a_passage_that_the_model_cannot_read_costs_the_others_nothing() {
+        let pool = scripted();
+        let long = "a boat in ".repeat(30);
+        let texts = passages(&["boat", "jester", "harbour", "void", &long]);
+        assert_eq!(pool.logits("who", &texts, None).expect("logits"), [4.0, 4.0, 7.0, 4.0, 75.0]);
+        let error = pool.logits("who", &passages(&["jester", "void"]), None).expect_err("it reads none").to_string();
+        assert!(error.contains("panicked") || error.contains("not a number"), "{error}");
+        assert!(matches!(pool.logits("long", &texts, None), Err(RerankError::LongQuestion { .. })));
+        assert_eq!(pool.logits("who", &texts[..1], None).expect("it goes on"), [4.0]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub struct ModelSettings {
     #[schemars(range(min = -1, max = 1))]
     pub semantic_threshold: f64,
     /// What a cosine of 1 counts for in the scores of questions beside one of the default model, which has 1. A model
-    /// whose cosines lie closer together needs a larger one; `ripplemem calibrate` finds it.
+    /// whose cosines lie closer together needs a larger one; `ripplemem-eval calibrate` finds it.
     #[serde(default = "default_cosine_factor")]
     #[schemars(range(min = 0, max = 100))]
     pub cosine_factor: f64,
@@ -104,7 +104,7 @@ pub struct ModelSettings {
     #[schemars(range(min = -100, max = 100))]
     pub cosine_offset: f64,
     /// What a vector's components are multiplied by before they are rounded to bytes, for `stored = "int8"`. A model
-    /// with components that a byte would cut off needs one below 1; `ripplemem calibrate` finds it. Cosines do not
+    /// with components that a byte would cut off needs one below 1; `ripplemem-eval calibrate` finds it. Cosines do not
     /// depend on a vector's length.
     #[serde(default = "default_byte_factor")]
     #[schemars(range(min = 0.01, max = 100))]

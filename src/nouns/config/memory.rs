@@ -17,7 +17,7 @@ pub struct MemorySettings {
     /// Most semantic edges that a unit chooses.
     #[schemars(range(min = 0, max = 100))]
     pub semantic_edges: usize,
-    /// Mean number of semantic edges a unit for which `ripplemem calibrate` sets a model's threshold;
+    /// Mean number of semantic edges a unit for which `ripplemem-eval calibrate` sets a model's threshold;
     /// nothing else reads it.
     pub target_semantic_choices: f64,
     /// Most structural edges that a unit chooses.

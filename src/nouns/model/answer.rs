@@ -606,8 +606,7 @@ pub struct Evidence {
     pub tokens: ContextTokens,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub sufficiency: f64,
-    /// False when nothing supports the question: the memory abstains, and the agent should say that
-    /// it does not know.
+    /// False when nothing was found that supports the question. A hint: what is quoted may still answer it.
     pub supported: bool,
     /// Why recollection stopped.
     pub stop_reason: String,
@@ -622,4 +621,27 @@ pub struct Evidence {
     /// Rankings without the graph; absent unless the question asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flat: Option<Flat>,
+    /// That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
+    /// are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Notice>,
+}
+
+/// What a question names that the memory does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Notice {
+    /// What is not known, for programs.
+    pub code: NoticeCode,
+    /// The same for people.
+    pub message: String,
+}
+
+/// What a memory does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeCode {
+    /// The bank holds nothing.
+    EmptyBank,
+    /// The asker does not speak in the bank. A question in the first person has no evidence then.
+    UnknownAsker,
 }

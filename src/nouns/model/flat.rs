@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{EventTime, UnitId};
 
 /// Three rankings without the graph. Each quotes its best within the tokens of the answer's context.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Flat {
     /// By the cosine of the question and the part's best sentence alone.
     pub meaning: FlatRanking,

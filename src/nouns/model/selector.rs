@@ -1,13 +1,25 @@
 //! Selects turns, to list them or to forget them.
 //!
 //! In: what the caller names: ids, people, times, a session, a thread. Out: whether a turn is selected. A selector that
-//! names nothing is refused, so that an empty form never means everything. Looks nothing up.
+//! names nothing is refused, so that an empty form never means everything; one that names too much is refused, too.
+//! Each name is brought into its compared form once, and a turn is compared with all of them at once: what a turn costs
+//! does not depend on how many names there are. Looks nothing up.
 
+use std::collections::HashSet;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
+use unicode_normalization::char::is_combining_mark;
 
-use super::{EventTime, Invalid, Turn, unit::canonical_name, unspaced::stands_alone};
+use super::{
+    EventTime, Invalid, MAX_NAME_BYTES, Turn, normal_form::normal_form, unit::canonical_name, unspaced::stands_alone,
+};
+
+/// Most ids of turns of one selector.
+pub const MOST_SELECTED_IDS: usize = 10_000;
+/// Most speakers of one selector, and most names that are mentioned.
+pub const MOST_SELECTED_NAMES: usize = 1_000;
 
 /// Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
 /// that they said, and those that mention them: `speakers` and `mentions` are one such field.
@@ -41,11 +53,25 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Checks that it names something, and that a turn can satisfy it.
+    /// Checks that it names something, not too much, and that a turn can satisfy it.
     ///
     /// # Errors
     /// [`Invalid`] names the field.
     pub fn check(&self) -> Result<(), Invalid> {
+        for (field, names, most) in [
+            ("turns", &self.turns, MOST_SELECTED_IDS),
+            ("speakers", &self.speakers, MOST_SELECTED_NAMES),
+            ("mentions", &self.mentions, MOST_SELECTED_NAMES),
+        ] {
+            if names.len() > most {
+                let problem = format!("{} are named, more than {most}", names.len());
+                return Err(Invalid::new(field, problem, "divide the request"));
+            }
+            if let Some(long) = names.iter().map(String::len).find(|bytes| *bytes > MAX_NAME_BYTES) {
+                let problem = format!("one of them is {long} bytes long, more than {MAX_NAME_BYTES}");
+                return Err(Invalid::new(field, problem, "give a shorter one"));
+            }
+        }
         if self.is_empty() {
             return Err(Invalid::new(
                 "all",
@@ -83,51 +109,79 @@ impl Selector {
         *self == Self::default()
     }
 
+    /// The same, ready to be compared with turns.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn selection(&self) -> Result<Selection<'_>, Invalid> {
+        self.check()?;
+        let mentions: Vec<String> = self.mentions.iter().map(|name| words(name)).collect();
+        // A table of all transitions would take many times as much memory.
+        let finder = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&mentions);
+        let finder = (!mentions.is_empty()).then(finder).transpose();
+        Ok(Selection {
+            select: self,
+            ids: self.turns.iter().map(String::as_str).collect(),
+            speakers: self.speakers.iter().map(|name| compared(name)).collect(),
+            mentions: finder.map_err(|error| Invalid::new("mentions", error.to_string(), "name fewer"))?,
+        })
+    }
+}
+
+/// A selector whose names were brought into the form in which they are compared.
+#[derive(Debug, Clone)]
+pub struct Selection<'s> {
+    select: &'s Selector,
+    ids: HashSet<&'s str>,
+    speakers: HashSet<String>,
+    /// Finds the mentioned names in the words of a text; none where none is named.
+    mentions: Option<AhoCorasick>,
+}
+
+impl Selection<'_> {
     /// Whether a turn is selected.
     #[must_use]
     pub fn takes(&self, turn: &Turn) -> bool {
-        let Self { turns, speakers, since, until, session, thread, mentions, all } = self;
-        if *all || self.is_empty() {
-            return *all;
+        let Selector { since, until, session, thread, all, .. } = self.select;
+        if *all {
+            return true;
         }
         let at = turn.time.unix_ms;
-        (turns.is_empty() || turns.contains(&turn.turn))
+        let names_people = !self.speakers.is_empty() || self.mentions.is_some();
+        (self.ids.is_empty() || self.ids.contains(turn.turn.as_str()))
             && since.is_none_or(|since| at >= since.unix_ms)
             && until.is_none_or(|until| at < until.unix_ms)
             && session.as_ref().is_none_or(|session| turn.session.as_ref() == Some(session))
             && thread.as_ref().is_none_or(|thread| turn.thread.as_ref() == Some(thread))
-            && (speakers.is_empty() && mentions.is_empty() || self.is_said_by(turn) || self.is_mentioned(turn))
+            && (!names_people || self.is_said_by(turn) || self.is_mentioned(turn))
     }
 
     fn is_said_by(&self, turn: &Turn) -> bool {
-        let speaker = compared(&turn.speaker);
-        self.speakers.iter().any(|name| compared(name) == speaker)
+        !self.speakers.is_empty() && self.speakers.contains(&compared(&turn.speaker))
     }
 
     /// Whether the turn's words, or those of its attachments, contain a name from `mentions`.
     fn is_mentioned(&self, turn: &Turn) -> bool {
-        if self.mentions.is_empty() {
-            return false;
-        }
+        let Some(mentions) = &self.mentions else { return false };
         let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
-        let holds = |text: &str| {
-            let words = words(text);
-            self.mentions.iter().any(|name| words.contains(&self::words(name)))
-        };
-        std::iter::once(turn.text.as_str()).chain(captions).any(holds)
+        std::iter::once(turn.text.as_str()).chain(captions).any(|text| mentions.is_match(&words(text)))
     }
 }
 
-/// A name in a form that is the same however its letters are composed.
+/// A name in a form that is the same however it is typed.
 fn compared(name: &str) -> String {
-    canonical_name(&name.nfkc().collect::<String>())
+    #[cfg(test)]
+    tests::count();
+    canonical_name(&normal_form(name))
 }
 
-/// The words of a text in lower case, with a space before and after each. Marks belong to the letter before them; each
+/// The words of a text in normal form, with a space before and after each. Marks belong to the letter before them; each
 /// letter of a script without spaces is a word.
 fn words(text: &str) -> String {
+    #[cfg(test)]
+    tests::count();
     let (mut out, mut before) = (String::from(" "), None::<char>);
-    for letter in text.nfkc().collect::<String>().to_lowercase().chars() {
+    for letter in normal_form(text).chars() {
         if before.is_some() && is_combining_mark(letter) {
             out.push(letter);
             continue;
@@ -147,8 +201,19 @@ fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::model::{Attachment, Bank};
+
+    thread_local! {
+        /// Names and texts that were brought into their compared form.
+        static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        COMPARED.set(COMPARED.get() + 1);
+    }
 
     fn turn(id: &str, speaker: &str, text: &str, day: u8) -> Turn {
         let time = EventTime::parse(&format!("2024-05-{day:02}T10:00:00Z")).unwrap();
@@ -163,8 +228,8 @@ mod tests {
             turn("3", "Bo", "Annually.", 3),
             Turn { attachments: vec![caption], ..turn("4", "Cy", "", 4) },
         ];
-        selector.check().unwrap();
-        turns.iter().filter(|turn| selector.takes(turn)).map(|turn| turn.turn.clone()).collect()
+        let selection = selector.selection().unwrap();
+        turns.iter().filter(|turn| selection.takes(turn)).map(|turn| turn.turn.clone()).collect()
     }
 
     fn names(of: &[&str]) -> Vec<String> {
@@ -197,7 +262,9 @@ mod tests {
 
     #[test]
     fn names_are_found_in_scripts_without_spaces_and_however_letters_are_composed() {
-        let finds = |select: Selector, speaker: &str, text: &str| select.takes(&turn("1", speaker, text, 1));
+        let finds = |select: Selector, speaker: &str, text: &str| {
+            select.selection().unwrap().takes(&turn("1", speaker, text, 1))
+        };
         let mentions =
             |name: &str, text: &str| finds(Selector { mentions: names(&[name]), ..Selector::default() }, "Bo", text);
         let found = [
@@ -209,6 +276,10 @@ mod tests {
             ("Jose\u{301}", "It was JOS\u{c9}."),
             ("विद्या", "कल विद्या आई"),
             ("Ann", "\u{2764}\u{fe0f}Ann"),
+            ("ärzte", "Die ÄRZTE."),
+            ("Straße", "DIE STRASSE"),
+            ("Ann", "A\u{ad}nn"),
+            ("김민수", "\u{1100}\u{1175}\u{11b7}민수 씨"),
         ];
         for (name, text) in found {
             assert!(mentions(name, text), "{name:?} in {text:?}");
@@ -219,6 +290,50 @@ mod tests {
         }
         for (name, speaker) in [("Jos\u{e9} Ruiz", "Jose\u{301}  ruiz"), ("Jose\u{301} Ruiz", "JOS\u{c9} Ruiz")] {
             assert!(finds(Selector { speakers: names(&[name]), ..Selector::default() }, speaker, "Hello."), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_brought_into_its_compared_form_once_however_many_turns_there_are() {
+        let many = |of: &str| (0..MOST_SELECTED_NAMES).map(|n| format!("{of} {n}")).collect::<Vec<_>>();
+        let select = Selector { speakers: many("Ann"), mentions: many("Bo"), ..Selector::default() };
+        let turns: Vec<Turn> = (0..2_000).map(|n| turn("1", "Ann 7", &format!("I met bo  {n}."), 1)).collect();
+        COMPARED.set(0);
+        // A name without a letter is looked for among the mentions, which takes their words once more.
+        let selection = select.selection().unwrap();
+        assert_eq!(COMPARED.get(), 3 * MOST_SELECTED_NAMES);
+        COMPARED.set(0);
+        assert!(turns.iter().all(|turn| selection.takes(turn)));
+        assert_eq!(COMPARED.get(), turns.len(), "the speaker of each");
+        let mentions = Selector { speakers: Vec::new(), ..select };
+        let selection = mentions.selection().unwrap();
+        COMPARED.set(0);
+        assert_eq!(turns.iter().filter(|turn| selection.takes(turn)).count(), MOST_SELECTED_NAMES, "whole words alone");
+        assert_eq!(COMPARED.get(), turns.len(), "the text of each");
+    }
+
+    #[test]
+    fn too_many_names_and_too_long_ones_are_refused_by_field_limit_and_number() {
+        let many = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+        let none = Selector::default;
+        for (field, most) in
+            [("turns", MOST_SELECTED_IDS), ("speakers", MOST_SELECTED_NAMES), ("mentions", MOST_SELECTED_NAMES)]
+        {
+            let of = |names: Vec<String>| match field {
+                "turns" => Selector { turns: names, ..none() },
+                "speakers" => Selector { speakers: names, ..none() },
+                _ => Selector { mentions: names, ..none() },
+            };
+            of(many(most)).check().unwrap();
+            let refused = of(many(most + 1)).check().unwrap_err();
+            assert_eq!(refused.field, field);
+            for said in [most.to_string(), (most + 1).to_string(), "divide".to_owned()] {
+                assert!(refused.to_string().contains(&said), "{refused}");
+            }
+            let long = "x".repeat(MAX_NAME_BYTES + 1);
+            of(vec![long[1..].to_owned()]).check().unwrap();
+            let refused = of(vec![long]).selection().unwrap_err();
+            assert!(refused.field == field && refused.to_string().contains("257 bytes"), "{refused}");
         }
     }
 

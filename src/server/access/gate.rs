@@ -4,7 +4,8 @@
 //! refused. A separate thread checks the file once a second, so a revoked token is refused within about a second, and a
 //! disk that hangs delays no request; a check that takes several seconds is reported. While the file cannot be read,
 //! the tokens that were read last stay valid; if there is no file, no one has access. What a caller may do is decided
-//! by the file as it is now, never as it was when the token was shown.
+//! by the file as it is now, never as it was when the token was shown. A clock that is set back gives no expired token
+//! back its rights.
 
 use std::{
     collections::HashMap,
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 
 use super::{
     AccessError, Secret, TokenFile,
+    expiry::Expiry,
     grant::{BankPrefix, Grant, Right},
     secret::{TokenHash, from_hex, hash},
 };
@@ -62,6 +64,7 @@ struct WatchedFile {
 /// A token of the file.
 struct FileToken {
     grant: Grant,
+    expiry: Expiry,
     limiter: Option<Limiter>,
 }
 
@@ -205,7 +208,7 @@ impl Gate {
     /// Whether there is no token that could be shown.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        sync::read(&self.file.known).values().all(|known| known.grant.ended(Timestamp::now()).is_some())
+        sync::read(&self.file.known).values().all(|known| known.ended().is_some())
     }
 
     /// A problem with the file since the last call; each problem is returned once.
@@ -228,7 +231,7 @@ impl Gate {
         }
         let found = sync::read(&self.file.known).get(&hash).cloned();
         let known = found.ok_or(Denied::Unknown)?;
-        if let Some(why) = known.grant.ended(Timestamp::now()) {
+        if let Some(why) = known.ended() {
             return Err(Denied::Ended { name: known.grant.name.clone(), why });
         }
         let requests_left = known.count()?;
@@ -238,6 +241,17 @@ impl Gate {
 }
 
 impl FileToken {
+    /// Why the token is refused now, if it is.
+    fn ended(&self) -> Option<&'static str> {
+        if self.grant.revoked.is_some() {
+            Some("it was revoked")
+        } else if self.expiry.has_passed() {
+            Some("it has expired")
+        } else {
+            None
+        }
+    }
+
     /// Counts a request, and returns how many more may come at once; `None` if nothing limits them.
     fn count(&self) -> Result<Option<u32>, Denied> {
         match self.limiter.as_ref().map(RateLimiter::check) {
@@ -440,8 +454,7 @@ impl Caller {
     #[must_use]
     pub fn expires_in(&self) -> Option<Duration> {
         let Ok(known) = self.token.as_ref()?.now() else { return Some(Duration::ZERO) };
-        let expires = known.grant.expires?;
-        Some(Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default())
+        known.expiry.left()
     }
 }
 
@@ -449,7 +462,7 @@ impl ShownToken {
     /// The token as it is now.
     fn now(&self) -> Result<Arc<FileToken>, Denied> {
         let known = sync::read(&self.file.known).get(&self.hash).cloned().ok_or(Denied::Unknown)?;
-        match known.grant.ended(Timestamp::now()) {
+        match known.ended() {
             Some(why) => Err(Denied::Ended { name: known.grant.name.clone(), why }),
             None => Ok(known),
         }
@@ -461,22 +474,14 @@ impl Grant {
     fn covers(&self, bank: &Bank) -> bool {
         self.banks.iter().any(|prefix| prefix.covers(bank))
     }
-
-    /// Why the token is refused at a time, if it is.
-    fn ended(&self, now: Timestamp) -> Option<&'static str> {
-        if self.revoked.is_some() {
-            Some("it was revoked")
-        } else if self.expires.is_some_and(|expires| expires <= now) {
-            Some("it has expired")
-        } else {
-            None
-        }
-    }
 }
 
-/// The tokens of a file. A token whose limit has not changed continues to count its requests.
+/// The tokens of a file. A token whose line has not changed continues to count its requests, and its time.
 fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<FileToken>>) -> HashMap<TokenHash, Arc<FileToken>> {
     let mut known = HashMap::with_capacity(file.grants().len());
+    // A clock that shows less than the file does was set back.
+    let noted = file.grants().iter().flat_map(|grant| grant.revoked.into_iter().chain([grant.created])).max();
+    let (now, here) = (noted.map_or_else(Timestamp::now, |noted| noted.max(Timestamp::now())), Instant::now());
     for grant in file.grants() {
         let Some(hash) = from_hex(&grant.sha256) else { continue };
         let same = before.get(&hash).filter(|known| known.grant == *grant).cloned();
@@ -484,7 +489,8 @@ fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<FileToken>>) -> HashM
             let limiter = grant.requests_per_minute.map(|most| {
                 RateLimiter::direct(Quota::per_minute(most)).with_middleware::<StateInformationMiddleware>()
             });
-            Arc::new(FileToken { grant: grant.clone(), limiter })
+            let expiry = Expiry::of(grant.expires, now, here);
+            Arc::new(FileToken { grant: grant.clone(), expiry, limiter })
         };
         known.insert(hash, same.unwrap_or_else(fresh));
     }

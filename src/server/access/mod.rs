@@ -12,6 +12,7 @@
 
 mod audit;
 mod error;
+mod expiry;
 mod gate;
 mod grant;
 mod secret;

@@ -8,13 +8,19 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{bank_status::behind, blocking::blocking, calls::Api, problem::Problem};
+use super::{
+    bank_status::behind,
+    blocking::blocking,
+    calls::Api,
+    problem::Problem,
+    reads::{Reads, lane},
+};
 use crate::access::{Caller, Right};
 use heart::memory::Answered;
 use nouns::model::Bank;
 use ripplemem::{
     log::Written,
-    pipeline::{Memory, PipelineError, ShardPlace},
+    pipeline::{Cancellation, Memory, PipelineError, ShardPlace},
 };
 
 /// Most banks of a page.
@@ -111,26 +117,35 @@ impl Api {
             return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {most}")));
         }
         let limit = limit.unwrap_or(if counts { MOST_COUNTED } else { usize::MAX });
-        let (memory, who) = (Arc::clone(&self.memory), Arc::clone(who));
-        blocking(move || {
+        let (memory, caller) = (Arc::clone(&self.memory), Arc::clone(who));
+        let listed = blocking(move || {
             let passes = |bank: &Bank| {
                 prefix.as_deref().is_none_or(|prefix| bank.as_str().starts_with(prefix))
                     && from.as_deref().is_none_or(|from| bank.as_str() >= from)
-                    && who.reaches(bank)
+                    && caller.reaches(bank)
             };
             let mut banks = memory.banks_where(&passes);
             let next = banks.get(limit).cloned();
             banks.truncate(limit);
-            if !counts {
-                return Ok(Banks { banks, counts: None, next });
-            }
+            Ok((banks, next))
+        });
+        let (banks, next) = listed.await?;
+        let Some(first) = banks.first().filter(|_| counts) else {
+            return Ok(Banks { banks, counts: counts.then(Vec::new), next });
+        };
+        let (lane, memory, of) = (lane(who, first), Arc::clone(&self.memory), banks.clone());
+        let count = move |cancellation: &Cancellation| {
             let end = memory.end()?;
-            let counts: Vec<BankCounts> = banks.iter().map(|bank| counted(&memory, bank, &end)).collect();
-            // Counting may take seconds, and the token may be revoked since.
-            who.may(Right::Read)?;
-            Ok(Banks { banks, counts: Some(counts), next })
-        })
-        .await
+            let each = of.iter().map(|bank| {
+                cancellation.check().map_err(PipelineError::from)?;
+                Ok(counted(&memory, bank, &end))
+            });
+            each.collect::<Result<Vec<BankCounts>, Problem>>()
+        };
+        let counted = self.operations().reads.read(&lane, Reads::Little, count).await?;
+        // Counting may take seconds, and the token may be revoked since.
+        who.may(Right::Read)?;
+        Ok(Banks { banks, counts: Some(counted), next })
     }
 }
 
@@ -151,12 +166,12 @@ fn counted(memory: &Memory, bank: &Bank, end: &Written) -> BankCounts {
     if let ShardPlace::Loading { .. } = replica.place_of(bank) {
         return none(BankState::Loading);
     }
-    match replica.digest(Some(bank)) {
+    match replica.counts(bank) {
         Ok(Answered { value, .. }) => BankCounts {
             units: Some(value.units),
             semantic_edges: Some(value.semantic_edges),
             structural_edges: Some(value.structural_edges),
-            behind: Some(behind(bank, &complete_through, end)),
+            behind: Some(behind(memory, bank, &complete_through, end)),
             ..none(BankState::Here)
         },
         Err(PipelineError::Quarantined { .. }) => none(BankState::Quarantined),

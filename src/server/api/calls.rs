@@ -2,17 +2,18 @@
 //!
 //! In: parsed requests, each with its caller. Out: answers, if the caller has the right in the bank; every public call
 //! takes a caller. A call holds no thread of the caller's runtime while it waits. Dropping the future of a question
-//! cancels the question; a put that has begun is carried out. When the service stops, all waits end at once and all
-//! questions within some seconds: a call returns what is durable, or [`Code::Stopping`].
+//! cancels the question, and so does a token that ends; a put that has begun is carried out. When the service stops, all
+//! waits end at once and all questions within some seconds: a call returns what is durable, or [`Code::Stopping`].
 
 use std::{
+    collections::HashSet,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::future::{Either, select};
-use tokio::sync::{Semaphore, mpsc::UnboundedReceiver};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::Instrument as _;
 
 use super::{
@@ -24,7 +25,8 @@ use super::{
     operations::Operations,
     past_point::past_point,
     problem::{Code, Problem, wrong_id},
-    short_ids::meant,
+    reads::{Reads, in_time, lane, while_allowed},
+    short_ids::{is_shortened, meant},
     units::{UnitView, unit_id},
 };
 use crate::{
@@ -47,17 +49,32 @@ use ripplemem::{
 
 /// Most turns of one call.
 const MOST_TURNS: usize = 10_000;
+/// Most ids of turns that are not kept, in an answer.
+const MOST_FORGOTTEN: usize = 100;
 /// Longest wait that a request may ask for.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long a deletion or a digest waits until turns are reflected, if the request does not say.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Most lists of points of the past and graphs that are made at once: each list reads the snapshot tables of a whole
-/// shard, each graph all edges of a bank.
-const LISTS_AT_ONCE: usize = 2;
 /// How long a question may still take once the service is being stopped. The listener waits longer, so that the
 /// client gets a response.
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
+
+/// The bank, the id and the version of each turn that the same request does not delete.
+fn said_alone(events: &[TurnEvent]) -> Vec<(Bank, String, u64)> {
+    let deleted: HashSet<(&Bank, &str)> = events
+        .iter()
+        .filter_map(|event| match event {
+            TurnEvent::Deletion(deletion) => Some((&deletion.bank, deletion.turn.as_str())),
+            _ => None,
+        })
+        .collect();
+    let said = events.iter().filter_map(|event| match event {
+        TurnEvent::Turn(turn) if !deleted.contains(&(&turn.bank, turn.turn.as_str())) => Some(turn),
+        _ => None,
+    });
+    said.map(|turn| (turn.bank.clone(), turn.turn.clone(), turn.version)).collect()
+}
 
 /// The calls of one memory.
 pub struct Api {
@@ -72,8 +89,6 @@ pub struct Api {
     operations: Arc<Operations>,
     /// Receipts of a log on Kafka, as they were found last.
     pub(super) receipts: Arc<Looks<Vec<Receipt>>>,
-    /// The lists of points of the past, and the graphs, that may still begin.
-    pub(super) listings: Semaphore,
 }
 
 impl Api {
@@ -89,9 +104,8 @@ impl Api {
         operations: Arc<Operations>,
     ) -> Self {
         let hub = Hub::new(Arc::clone(&memory), deadline, subscriptions);
-        let listings = Semaphore::new(LISTS_AT_ONCE);
         let receipts = Arc::new(Looks::new());
-        Self { memory, deadline, holders, hub, answers, operations, receipts, listings }
+        Self { memory, deadline, holders, hub, answers, operations, receipts }
     }
 
     /// Status, metrics, and what administrators may order.
@@ -140,6 +154,7 @@ impl Api {
                 who.may(Right::Write)?;
             }
             let turns = events.len() as u64;
+            let said = said_alone(&events);
             let written = memory.put(events);
             operations.state.note_write(&written);
             let written = written?;
@@ -150,11 +165,16 @@ impl Api {
             memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
             operations.state.metrics.turns_put.inc_by(turns);
             drop(held);
-            Ok((written, turns))
+            Ok((written, turns, said))
         });
-        let (written, turns) = write.await?;
+        let (written, turns, said) = write.await?;
         let reflected = self.reflects(&written, wait).await;
-        Ok(WrittenTurns { after: written.to_string(), turns, reflected })
+        let deletions = self.memory.log().deletions();
+        let is_gone = |(bank, turn, version): &(Bank, String, u64)| deletions.cover(bank, turn, *version);
+        let mut forgotten: Vec<String> = said.into_iter().filter(is_gone).map(|(_, turn, _)| turn).collect();
+        let not_kept = forgotten.len() as u64;
+        forgotten.truncate(MOST_FORGOTTEN);
+        Ok(WrittenTurns { after: written.to_string(), turns, reflected, not_kept, forgotten })
     }
 
     /// Answers a question with evidence.
@@ -206,9 +226,10 @@ impl Api {
         if timeout.is_zero() || timeout > LONGEST {
             return Err(Problem::invalid("timeout_ms: out of range; allowed is 1 to 600000"));
         }
-        let cancellation = Cancellation::at(Instant::now() + timeout);
+        let (deadline, token) = (Instant::now() + timeout, who.name().map(Arc::from));
+        let cancellation = Cancellation::at(deadline);
         let after = match after {
-            Some(after) => self.after(&after, &bank, timeout).await?,
+            Some(after) => while_allowed(who, Right::Read, &bank, self.after(&after, &bank, timeout)).await??,
             None => None,
         };
         let as_of = as_of.map(|text| past_point("as_of", &text));
@@ -217,7 +238,7 @@ impl Api {
         let place = after.map(|(partition, next)| {
             let mut place = Written::nothing(self.memory.partitions());
             place.extend(partition, next);
-            place
+            place.of_bank(&bank)
         });
         // Whether the question still waits for turns or for its shard.
         let waits = || {
@@ -225,8 +246,9 @@ impl Api {
                 || matches!(self.memory.replica().place_of(&bank), ShardPlace::Loading { .. })
         };
         let (as_of, kept, times) = (as_of.transpose()?, None, None);
-        let asked = hand_over(Asked { question, after, as_of, cancellation, kept, trace, times });
-        let asked = self.before_the_end(asked, waits).await?;
+        let asked = hand_over(Asked { question, token, after, as_of, cancellation, kept, trace, times });
+        let asked = while_allowed(who, Right::Read, &bank, in_time(deadline, asked));
+        let asked = self.before_the_end(asked, waits).await???;
         // The question may have waited for ten minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
         // The shard may have moved meanwhile.
@@ -246,7 +268,8 @@ impl Api {
         self.answers.model()?;
         let (evidence, times) = self.ask_timed(who, ask).await?;
         let spoken = Instant::now();
-        let answered = self.before_the_end(self.answers.answer(who.name(), Arc::new(evidence)), || false).await?;
+        let answered = while_allowed(who, Right::Read, &bank, self.answers.answer(who.name(), Arc::new(evidence)));
+        let answered = self.before_the_end(answered, || false).await??;
         times.add(AnswerStage::Words, spoken.elapsed());
         // The model may take minutes, and the token may have been revoked meanwhile.
         who.may_in(Right::Read, &bank)?;
@@ -266,7 +289,8 @@ impl Api {
         who.may_in(Right::Read, &bank)?;
         self.answers.model()?;
         let evidence = Arc::new(self.ask(who, ask).await?);
-        let pieces = self.answers.speak(who.name(), Arc::clone(&evidence)).await?;
+        let pieces = self.answers.speak(who.name(), Arc::clone(&evidence));
+        let pieces = while_allowed(who, Right::Read, &bank, pieces).await??;
         // The wait for the model may have taken minutes. What it says from here on comes from this evidence only.
         who.may_in(Right::Read, &bank)?;
         Ok((evidence, pieces))
@@ -282,7 +306,8 @@ impl Api {
         self.check_here(&bank)?;
         let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank.clone(), text) };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
-        let subscribed = self.before_the_end(subscribed, || true).await?;
+        let subscribed = while_allowed(who, Right::Read, &bank, subscribed);
+        let subscribed = self.before_the_end(subscribed, || true).await??;
         // The shard may have moved meanwhile.
         subscribed.map_err(|problem| self.check_here(&bank).err().unwrap_or(problem))
     }
@@ -308,7 +333,8 @@ impl Api {
     ) -> Result<BankFollower, Problem> {
         who.may_in(Right::Read, bank)?;
         self.check_here(bank)?;
-        let followed = self.before_the_end(self.hub.follow_bank(who, bank, last_event_id), || true).await?;
+        let followed = while_allowed(who, Right::Read, bank, self.hub.follow_bank(who, bank, last_event_id));
+        let followed = self.before_the_end(followed, || true).await??;
         // The shard may have moved meanwhile.
         followed.map_err(|problem| self.check_here(bank).err().unwrap_or(problem))
     }
@@ -350,10 +376,22 @@ impl Api {
         // While the shard moves, the deletion is still written.
         self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
+        // A short id is looked for among all turns of the bank.
+        let named = if may_read && is_shortened(&turn) {
+            let (memory, from, turn) = (Arc::clone(&memory), bank.clone(), turn.clone());
+            let named = move |cancellation: &Cancellation| meant(&memory, &from, &turn, cancellation);
+            Some(self.read_with(who, Right::Forget, &bank, Reads::AllOfIt, named).await?)
+        } else {
+            None
+        };
         let from = bank.clone();
         // In one blocking call: if the client leaves, a deletion that has begun is still written.
         let deleted = blocking(move || {
-            let (id, held) = if may_read { meant(&memory, &from, &turn)? } else { (turn, None) };
+            let (id, held) = match named {
+                Some(named) => named,
+                None if may_read => meant(&memory, &from, &turn, &Cancellation::default())?,
+                None => (turn, None),
+            };
             let deleted = memory.forget(&from, &id).map_err(wrong_id)?;
             Ok((deleted, id, held))
         });
@@ -372,17 +410,17 @@ impl Api {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let id = unit_id("id", id)?;
-        let memory = Arc::clone(&self.memory);
-        blocking(move || {
-            let Answered { value, epoch, reflects } = memory.replica().unit(&bank, id)?;
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let unit = move |_: &Cancellation| {
+            let Answered { value, epoch, reflects } = memory.replica().unit(&of, id)?;
             let unknown = || {
-                let detail = format!("bank {bank}: it has no unit {id}; an edit or a deletion may have replaced it");
+                let detail = format!("bank {of}: it has no unit {id}; an edit or a deletion may have replaced it");
                 Problem::new(Code::UnknownUnit, detail)
             };
             let value = value.ok_or_else(unknown)?;
-            Ok(UnitView::of(bank, Answered { value, epoch, reflects }))
-        })
-        .await
+            Ok(UnitView::of(of, Answered { value, epoch, reflects }))
+        };
+        self.read(who, &bank, Reads::Little, unit).await
     }
 
     /// Counts of a bank, and the offsets up to which its turns are reflected.
@@ -392,8 +430,8 @@ impl Api {
     pub async fn bank(&self, who: &Caller, bank: Bank) -> Result<BankStatus, Problem> {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
-        let memory = Arc::clone(&self.memory);
-        blocking(move || bank_status(&memory, bank, &memory.end()?)).await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        self.read(who, &bank, Reads::Little, move |_| bank_status(&memory, of, &memory.end()?)).await
     }
 
     /// Counts of one bank, or of all banks. With `after`, waits until they reflect the turns that it names.
@@ -409,21 +447,29 @@ impl Api {
     ) -> Result<Digest, Problem> {
         self.may_count(who, bank.as_ref())?;
         let wait = wait(wait_ms)?;
-        if let Some(after) = after
-            && !self.reflects(&self.written(after)?, wait).await
-        {
-            return Err(
-                self.late(format!("the deadline passed before {after} was reflected; ask again, or allow more time"))
-            );
+        if let Some(after) = after {
+            let written = of_bank(self.written(after)?, bank.as_ref());
+            let reflects = self.reflects(&written, wait);
+            let reflects = match &bank {
+                Some(bank) => while_allowed(who, Right::Read, bank, reflects).await?,
+                None => reflects.await,
+            };
+            if !reflects {
+                let detail = format!("the deadline passed before {after} was reflected; ask again, or allow more time");
+                return Err(self.late(detail));
+            }
         }
         // The wait may have taken ten minutes, and the token may have been revoked meanwhile.
         self.may_count(who, bank.as_ref())?;
-        let memory = Arc::clone(&self.memory);
-        blocking(move || {
-            let counted = memory.replica().digest(bank.as_ref())?;
-            Ok(Digest::of(bank, counted))
-        })
-        .await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let counted = move || -> Result<Digest, Problem> {
+            let counted = memory.replica().digest(of.as_ref())?;
+            Ok(Digest::of(of, counted))
+        };
+        match &bank {
+            Some(bank) => self.read(who, bank, Reads::AllOfIt, move |_| counted()).await,
+            None => blocking(counted).await,
+        }
     }
 
     /// How many bytes one bank takes in memory, or all banks.
@@ -432,12 +478,15 @@ impl Api {
     /// [`Problem`] for an unknown bank.
     pub async fn stats(&self, who: &Caller, bank: Option<Bank>) -> Result<Stats, Problem> {
         self.may_count(who, bank.as_ref())?;
-        let memory = Arc::clone(&self.memory);
-        blocking(move || {
-            let measured = memory.replica().footprint(bank.as_ref())?;
-            Ok(Stats::of(bank, measured))
-        })
-        .await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let measured = move || -> Result<Stats, Problem> {
+            let measured = memory.replica().footprint(of.as_ref())?;
+            Ok(Stats::of(of, measured))
+        };
+        match &bank {
+            Some(bank) => self.read(who, bank, Reads::Little, move |_| measured()).await,
+            None => blocking(measured).await,
+        }
     }
 
     /// Fails if the caller may not read the bank (every bank if none is named), or if this instance does not hold it.
@@ -449,6 +498,35 @@ impl Api {
             }
             None => Ok(who.may_everywhere(Right::Read)?),
         }
+    }
+
+    /// Does work that reads a bank, once its turn has come. The caller's right to read it is checked before the work and
+    /// after it, as both may take long.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        bank: &Bank,
+        reads: Reads,
+        work: impl FnOnce(&Cancellation) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.read_with(who, Right::Read, bank, reads, work).await
+    }
+
+    /// As [`Self::read`], for another right.
+    pub(super) async fn read_with<T: Send + 'static>(
+        &self,
+        who: &Caller,
+        right: Right,
+        bank: &Bank,
+        reads: Reads,
+        work: impl FnOnce(&Cancellation) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        who.may_in(right, bank)?;
+        let lane = lane(who, bank);
+        let read = self.operations.reads.read(&lane, reads, work);
+        let read = self.before_the_end(while_allowed(who, right, bank, read), || true).await???;
+        who.may_in(right, bank)?;
+        Ok(read)
     }
 
     /// The result of a question. At a stop, a question that `waits` ends at once, any other after [`LAST_ANSWERS`].
@@ -519,13 +597,21 @@ impl Api {
             let problem = "and when they were forwarded to it is not known here";
             return Err(Problem::invalid(format!("{names_none}, {problem}; {remedy}")));
         }
-        if !self.reflects(&written, timeout).await {
+        if !self.reflects(&written.of_bank(bank), timeout).await {
             return Err(self.late(format!("the deadline passed before {text} was forwarded; ask again")));
         }
         let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
         let home = partition_of(&bank, self.memory.partitions());
         let end = blocking(move || Ok(memory.log().end_of_turns(home).map_err(PipelineError::from)?)).await?;
         Ok(Some((home, end)).filter(|_| end > 0))
+    }
+}
+
+/// What was written, of a bank where one is named.
+fn of_bank(written: Written, bank: Option<&Bank>) -> Written {
+    match bank {
+        Some(bank) => written.of_bank(bank),
+        None => written,
     }
 }
 

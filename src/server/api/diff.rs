@@ -9,16 +9,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    blocking::blocking,
     calls::Api,
     graph::{GraphUnit, graph_unit, step},
     past_point::past_point,
     problem::Problem,
+    reads::Reads,
 };
 use crate::access::{Caller, Right};
 use heart::memory::{GraphEdge, LiveUnit};
 use nouns::model::{Bank, Step};
-use ripplemem::snapshot::{AsOf, BankDiff};
+use ripplemem::{
+    pipeline::Cancellation,
+    snapshot::{AsOf, BankDiff},
+};
 
 /// Most entries of each list.
 const MOST_LISTED: usize = 1_000;
@@ -121,10 +124,9 @@ impl Api {
         self.check_here(&bank)?;
         let from = past_point("from", &from)?;
         let to = to.map_or(Ok(AsOf::Offset(u64::MAX)), |to| past_point("to", &to))?;
-        // Dropped once they are compared: a comparison reads the snapshot tables of a whole shard twice.
-        let _turn = self.before_the_end(self.listings.acquire(), || true).await?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let diff = blocking(move || {
+        // A comparison reads the snapshot tables of a whole shard twice.
+        let diff = move |_: &Cancellation| {
             let difference = memory.diff(&of, from, to)?;
             if difference.from > difference.to {
                 let (from, to) = (difference.from, difference.to);
@@ -133,11 +135,8 @@ impl Api {
                 return Err(Problem::invalid(detail));
             }
             Ok(Diff::of(of, difference))
-        })
-        .await?;
-        // It may have waited, and reading takes long where the place of the snapshots is slow.
-        who.may_in(Right::Read, &bank)?;
-        Ok(diff)
+        };
+        self.read(who, &bank, Reads::AllOfIt, diff).await
     }
 }
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
 use super::{
-    blocking::blocking,
     calls::Api,
     forms::Ask,
     problem::Problem,
+    reads::Reads,
     short_ids::{is_shortened, meant},
 };
 use crate::{
@@ -24,6 +24,7 @@ use nouns::{
     model::{Bank, EventTime, Explanation, Question, SaidBefore, Subject, SubjectId, UnitId},
     null_fields::null_as_default,
 };
+use ripplemem::pipeline::Cancellation;
 
 /// A question, and the turn or unit of which it is explained why it is quoted or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -136,13 +137,14 @@ impl Api {
         {
             self.check_here(&bank)?;
             let (memory, of, short) = (Arc::clone(&self.memory), bank.clone(), turn.clone());
-            *turn = blocking(move || Ok(meant(&memory, &of, &short)?.0)).await?;
+            let named = move |cancellation: &Cancellation| Ok(meant(&memory, &of, &short, cancellation)?.0);
+            *turn = self.read(who, &bank, Reads::AllOfIt, named).await?;
         }
         let trace = request_trace::current();
         let span = request_trace::question_span(&bank, trace.as_ref());
         let explained =
             self.question(who, ask, trace, |asked| self.memory.explain(asked, subject)).instrument(span).await?;
-        let memory = Arc::clone(&self.memory);
-        blocking(move || Ok(memory.complete(&bank, explained)?)).await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        self.read(who, &bank, Reads::Little, move |_| Ok(memory.complete(&of, explained)?)).await
     }
 }

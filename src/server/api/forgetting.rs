@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     blocking::blocking,
     calls::{Api, wait},
+    forms::is_none,
     problem::{Code, Problem, wrong_id},
+    reads::Reads,
     short_ids::name_of,
     turns::TurnView,
 };
@@ -28,7 +30,9 @@ use nouns::{
 };
 use ripplemem::{
     log::{Log, Written},
-    pipeline::{Deleted, Receipt, forget_turns, selected_turns},
+    pipeline::{
+        Cancellation, Deleted, Receipt, empty_letters, forget_turns, held_letters, letters_with, selected_turns,
+    },
 };
 
 /// Most turns that a dry run shows.
@@ -67,6 +71,11 @@ pub struct ForgottenTurns {
     /// How many the bank held. Absent for a token that may not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
+    /// How many records that were rejected (dead letters) went with them, or of a dry run would go: those whose record
+    /// names one of `select.speakers` as its sender, or with `select.all` those that state the bank. Absent for none, for
+    /// a token that may not read, where a time or a conversation narrows the selection, and on Kafka.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub dead_letters: u64,
     /// Of a dry run: the latest of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<TurnView>,
@@ -102,6 +111,7 @@ pub(crate) struct CarriedOut {
     shown: Vec<TurnView>,
     confirm: Option<String>,
     not_held: Vec<String>,
+    dead_letters: u64,
 }
 
 impl ForgetTurns {
@@ -118,18 +128,31 @@ impl ForgetTurns {
         Ok(())
     }
 
-    /// Lists the turns that it selects, of those that are read in, and deletes them, unless it is a dry run.
+    /// Lists the turns that it selects, of those that are read in, and deletes them, unless it is a dry run. The list
+    /// ends early where nobody waits any more; deletions that have begun are written.
     ///
     /// # Errors
     /// [`Problem`] where other turns are meant than `confirm` names, a hold covers the bank, or the log failed.
-    pub(crate) fn carry_out(self, log: &dyn Log, settings: &ForgetSettings) -> Result<CarriedOut, Problem> {
+    ///
+    /// `bankless`: dead letters whose bank cannot be read count, too.
+    pub(crate) fn carry_out(
+        self,
+        log: &dyn Log,
+        settings: &ForgetSettings,
+        cancellation: &Cancellation,
+        bankless: bool,
+    ) -> Result<CarriedOut, Problem> {
         let Self { bank, select, confirm, unheld, dry_run, wait_ms: _ } = self;
-        let held = selected_turns(log, &bank, &select)?;
+        let held = selected_turns(log, &bank, &select, cancellation)?;
         let (turns, name) = (held.len() as u64, name_of(&held));
-        let nothing = CarriedOut { deleted: None, turns, shown: Vec::new(), confirm: None, not_held: Vec::new() };
+        let letters = letters_with(&bank, &select, bankless).filter(|_| log.erasable().is_some());
+        let (shown, not_held) = (Vec::new(), Vec::new());
+        let nothing = CarriedOut { deleted: None, turns, shown, confirm: None, not_held, dead_letters: 0 };
         if dry_run {
             let shown = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
-            return Ok(CarriedOut { shown, confirm: Some(name), ..nothing });
+            let dead_letters =
+                letters.map_or(Ok(0), |letters| held_letters(log, &letters, 0).map(|held| held.count))?;
+            return Ok(CarriedOut { shown, confirm: Some(name), dead_letters, ..nothing });
         }
         if confirm.is_some_and(|confirm| confirm != name) {
             let problem = "confirm: other turns are meant than in that dry run; nothing was deleted; repeat it";
@@ -137,11 +160,12 @@ impl ForgetTurns {
         }
         let mut ids: BTreeSet<String> = held.iter().map(|held| held.turn.turn.clone()).collect();
         let not_held: Vec<String> = select.turns.into_iter().filter(|id| unheld && ids.insert(id.clone())).collect();
-        if ids.is_empty() {
-            return Ok(nothing);
-        }
-        let deleted = forget_turns(log, settings, &bank, ids).map_err(wrong_id)?;
-        Ok(CarriedOut { deleted: Some(deleted), not_held, ..nothing })
+        let deleted = match ids.is_empty() {
+            true => None,
+            false => Some(forget_turns(log, settings, &bank, ids).map_err(wrong_id)?),
+        };
+        let dead_letters = letters.map_or(Ok(0), |letters| empty_letters(log, settings, &letters, deleted.as_ref()))?;
+        Ok(CarriedOut { deleted, not_held, dead_letters, ..nothing })
     }
 }
 
@@ -159,8 +183,8 @@ impl CarriedOut {
     /// The answer, to a caller that may read.
     pub(crate) fn answer(self, bank: Bank, gone: bool, receipt: Option<Receipt>) -> ForgottenTurns {
         let after = self.written().map(ToString::to_string).unwrap_or_default();
-        let Self { turns, shown, confirm, not_held, .. } = self;
-        ForgottenTurns { bank, turns: Some(turns), shown, confirm, not_held, after, gone, receipt }
+        let Self { turns, shown, confirm, not_held, dead_letters, .. } = self;
+        ForgottenTurns { bank, turns: Some(turns), dead_letters, shown, confirm, not_held, after, gone, receipt }
     }
 }
 
@@ -197,8 +221,12 @@ impl Api {
         // Durable turns are listed only once they are read in.
         self.caught_up(std::slice::from_ref(&bank), wait.max(Duration::from_secs(1))).await?;
         let memory = Arc::clone(&self.memory);
-        // In one blocking call: if the client leaves, deletions that have begun are still written.
-        let carried = blocking(move || forget.carry_out(&**memory.log(), memory.forget_settings())).await?;
+        // Who may forget in some banks must not reach what may be of others.
+        let bankless = who.sees_all(Right::Forget);
+        let carry_out = move |cancellation: &Cancellation| {
+            forget.carry_out(&**memory.log(), memory.forget_settings(), cancellation, bankless)
+        };
+        let carried = self.read_with(who, Right::Forget, &bank, Reads::AllOfIt, carry_out).await?;
         let gone = match carried.written() {
             Some(written) => self.reflects(written, wait).await,
             None => !dry_run,
@@ -206,7 +234,11 @@ impl Api {
         let operation = carried.operation().filter(|_| may_read).map(str::to_owned);
         let receipt = self.receipt_of(operation).await?;
         let forgotten = carried.answer(bank, gone, receipt);
-        Ok(if may_read { forgotten } else { ForgottenTurns { turns: None, not_held: Vec::new(), ..forgotten } })
+        Ok(if may_read {
+            forgotten
+        } else {
+            ForgottenTurns { turns: None, dead_letters: 0, not_held: Vec::new(), ..forgotten }
+        })
     }
 
     /// What became of the operations of a bank, or of every bank in which the caller may forget.
@@ -266,7 +298,7 @@ mod tests {
             dry_run: false,
             wait_ms: None,
         };
-        let carried = request.carry_out(&*log, &pipeline.forget).unwrap();
+        let carried = request.carry_out(&*log, &pipeline.forget, &Cancellation::default(), true).unwrap();
         assert_eq!((carried.turns, carried.not_held), (0, vec!["a".to_owned(), "b".to_owned()]));
     }
 }

@@ -39,10 +39,24 @@ pub struct WrittenTurns {
     /// Where they lie, `PARTITION:OFFSET` of the last in each partition, joined by commas: the `after` of a
     /// question whose answer is to reflect them. Empty where there was none.
     pub after: String,
-    /// How many they are.
+    /// How many they are, those that are not kept included.
     pub turns: u64,
     /// Whether answers reflect them already.
     pub reflected: bool,
+    /// How many of them are not kept because their ids were forgotten before; absent for none. With `reflected` that
+    /// is final; without it, a deletion that is not read in yet is not counted. On Kafka only the instance that
+    /// extracts the bank's partition knows it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_kept: u64,
+    /// The ids of these, at most 100. What somebody forgot stays forgotten whatever the version: send it with another
+    /// id. After a deletion that has a version, as some platforms send, a higher version of the turn is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<String>,
+}
+
+/// Whether a count says nothing.
+pub(super) fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A question, and what its answer must reflect.

@@ -14,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    blocking::blocking,
     calls::Api,
     problem::{Code, Problem},
+    reads::Reads,
     units::unit_id,
 };
 use crate::access::{Caller, Right};
@@ -90,13 +90,8 @@ impl Api {
             return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {MOST_UNITS}")));
         }
         let around = around.map(|id| unit_id("around", &id)).transpose()?;
-        // Dropped once the graph is read, so that few large banks are walked at the same time.
-        let _turn = self.before_the_end(self.listings.acquire(), || true).await?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let graph = blocking(move || graph(memory.replica(), of, around, limit)).await?;
-        // It may have waited, and the token may be revoked since.
-        who.may_in(Right::Read, &bank)?;
-        Ok(graph)
+        self.read(who, &bank, Reads::AllOfIt, move |_| graph(memory.replica(), of, around, limit)).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{blocking::blocking, calls::Api, problem::Problem};
+use super::{calls::Api, problem::Problem, reads::Reads};
 use crate::access::{Caller, Right};
 use nouns::model::Bank;
 use ripplemem::snapshot::HistoryPoint;
@@ -91,13 +91,8 @@ impl Api {
         if limit == 0 || limit > MOST_LISTED {
             return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {MOST_LISTED}")));
         }
-        // Dropped once the list is read, so that waiting costs no thread.
-        let _turn = self.before_the_end(self.listings.acquire(), || true).await?;
-        let memory = Arc::clone(&self.memory);
-        let of = bank.clone();
-        let points = blocking(move || Ok(memory.replica().history(&of)?)).await?;
-        // It may have waited, and reading takes long where the place of the snapshots is slow.
-        who.may_in(Right::Read, &bank)?;
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let points = self.read(who, &bank, Reads::AllOfIt, move |_| Ok(memory.replica().history(&of)?)).await?;
         Ok(History::page(bank, &points, before, limit))
     }
 }

@@ -11,14 +11,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    blocking::blocking,
     calls::Api,
     problem::Problem,
+    reads::Reads,
     units::{WholeUnit, unit_id, whole},
 };
 use crate::access::{Caller, Right};
 use heart::memory::{Answered, UnitBody};
 use nouns::model::{Bank, Position, UnitId};
+use ripplemem::pipeline::Cancellation;
 
 /// Most units of one request.
 const MOST_UNITS: usize = 200;
@@ -64,14 +65,14 @@ impl Api {
         let mut wanted = ids.iter().map(|id| unit_id("ids", id)).collect::<Result<Vec<_>, _>>()?;
         let mut seen = HashSet::new();
         wanted.retain(|id| seen.insert(*id));
-        let memory = Arc::clone(&self.memory);
-        blocking(move || {
-            let Answered { value, reflects, .. } = memory.replica().units(&bank, wanted.clone())?;
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let units = move |_: &Cancellation| {
+            let Answered { value, reflects, .. } = memory.replica().units(&of, wanted.clone())?;
             let found: HashMap<UnitId, Arc<UnitBody>> = value.into_iter().map(|unit| (unit.id, unit)).collect();
             let (held, missing): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|id| found.contains_key(id));
             let units = held.iter().filter_map(|id| found.get(id)).map(whole).collect();
-            Ok(Units { bank, units, missing, reflects })
-        })
-        .await
+            Ok(Units { bank: of, units, missing, reflects })
+        };
+        self.read(who, &bank, Reads::Little, units).await
     }
 }

@@ -10,9 +10,10 @@
 //!   banks there are; `history`: which points of its past a bank has; `diff`: what changed between two of them;
 //!   `past_point`: a point that a request names; `token_view`: what a caller may do.
 //! - `operations`: what administrators order; `snapshots`: those that are there, and new ones; `records`: what the log
-//!   stores.
+//!   stores; `dead_letters`: what was rejected.
 //! - `units`: a unit and its neighbours; `many_units`: units without theirs; `graph`: a part of a bank's graph.
 //! - `problem`: why there is no answer (RFC 9457). `blocking`: work that blocks.
+//! - `reads`: whose turn it is to read, and for how long somebody waits.
 //! - `turns`: lists the turns of a bank; `forgetting`: deletes turns that a selector takes, and lists receipts;
 //!   `short_ids`: short names of turns, which a model can repeat.
 
@@ -21,6 +22,7 @@ mod bank_list;
 mod bank_status;
 mod blocking;
 mod calls;
+mod dead_letters;
 mod diff;
 mod explaining;
 mod forgetting;
@@ -32,6 +34,7 @@ mod many_units;
 mod operations;
 mod past_point;
 mod problem;
+mod reads;
 mod records;
 mod short_ids;
 mod snapshots;
@@ -44,6 +47,7 @@ pub use answers::{AnswerPiece, AnsweredEvidence, Answers, Words};
 pub use bank_list::{BankCounts, BankState, Banks, ListBanks};
 pub use bank_status::BankStatus;
 pub use calls::Api;
+pub use dead_letters::{DeadLetterView, DeadLetters, SelectLetters};
 pub use diff::{Diff, ShowDiff, UnlistedChanges};
 pub use explaining::Explain;
 pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns, forget_schemas};
@@ -55,7 +59,7 @@ pub use many_units::{ShowUnits, Units};
 pub use operations::{Operations, Reextract, Reextracted};
 pub use problem::{Code, Problem};
 pub use records::{ReadRecords, Records, StoredRecord};
-pub use short_ids::short_id;
+pub use short_ids::{is_meant, is_shortened, several_meant, short_id};
 pub use snapshots::{SnapshotList, SnapshotView};
 pub use status::{QuestionTimes, Status};
 pub use token_view::TokenView;

@@ -4,7 +4,7 @@
 //! In: the caller, who needs the right `admin`. Out: what was begun or done. The status is in `status.rs`, snapshots
 //! are in `snapshots.rs`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     blocking::blocking,
     problem::{Code, Problem},
+    reads::ReadPlaces,
 };
 use crate::{
     access::{Caller, Right},
@@ -47,12 +48,14 @@ pub struct Operations {
     pub(super) log: Arc<dyn Log>,
     /// `None` if this process has no memory, as without the role `serve`.
     pub(super) memory: Option<Arc<Memory>>,
+    /// The places of reads that are not questions.
+    pub(super) reads: ReadPlaces,
 }
 
 impl Operations {
-    /// Of a service on this log.
-    pub(crate) fn new(state: Arc<State>, log: Arc<dyn Log>, memory: Option<Arc<Memory>>) -> Self {
-        Self { state, log, memory }
+    /// Of a service on this log. A read waits for its turn until the `deadline` of questions.
+    pub(crate) fn new(state: Arc<State>, log: Arc<dyn Log>, memory: Option<Arc<Memory>>, deadline: Duration) -> Self {
+        Self { state, log, memory, reads: ReadPlaces::new(deadline) }
     }
 
     /// Erases the words of all turns that were deleted, from every stored byte; answered when it is done.

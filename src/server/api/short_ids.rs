@@ -2,13 +2,15 @@
 //!
 //! In: the id of a turn, up to 256 bytes. Out: the id itself if it is short and plain, otherwise `~` and six characters
 //! of its hash. A short id depends only on the id, so it is the same in every process. It may
-//! mean several turns of a bank, which are looked up.
+//! mean several turns of a bank, which are looked up. A turn may have an id of that form: nobody can tell whether the id
+//! or the short id of another turn is meant, so it means both, and neither takes the place of the other. Each of them
+//! has a name that means nothing else: its whole id, or for an id of that form the short id that it has itself.
 
 use std::{borrow::Cow, time::Instant};
 
 use super::problem::Problem;
 use nouns::model::Bank;
-use ripplemem::pipeline::{HeldTurn, Memory, PipelineError};
+use ripplemem::pipeline::{Cancellation, HeldTurn, Memory, PipelineError};
 
 /// Ids with more bytes are shortened.
 const LONGEST: usize = 8;
@@ -47,32 +49,56 @@ fn digits(hash: &blake3::Hash, length: usize) -> impl Iterator<Item = char> {
 }
 
 /// Whether an id has the form of a shortened id.
-pub(super) fn is_shortened(id: &str) -> bool {
+#[must_use]
+pub fn is_shortened(id: &str) -> bool {
     id.strip_prefix(MARK).is_some_and(|digits| digits.len() == LENGTH && digits.bytes().all(|d| DIGITS.contains(&d)))
 }
 
-/// The turns of a bank that an id or a short id means. A turn with exactly this id excludes all others.
-pub(super) fn turns_meant(memory: &Memory, bank: &Bank, asked: &str) -> Result<Vec<HeldTurn>, PipelineError> {
+/// Whether an id or a short id means the turn with this id.
+#[must_use]
+pub fn is_meant(asked: &str, id: &str) -> bool {
+    id == asked || is_shortened(asked) && short_id(id) == asked
+}
+
+/// The problem with an id or short id that means several turns, with a name for each of them.
+#[must_use]
+pub fn several_meant<'i>(asked: &str, ids: impl IntoIterator<Item = &'i str>) -> String {
+    let named = ids.into_iter().map(|id| match id {
+        id if is_shortened(id) => format!("{id:?} as {:?}", short_id(id)),
+        id => format!("{id:?}"),
+    });
+    let several = named.collect::<Vec<_>>().join(", ");
+    format!("turn: {asked:?} means several turns: {several}; send the name of one")
+}
+
+/// The turns of a bank that an id or a short id means: all of them, where several have that id or short id.
+pub(super) fn turns_meant(
+    memory: &Memory,
+    bank: &Bank,
+    asked: &str,
+    cancellation: &Cancellation,
+) -> Result<Vec<HeldTurn>, PipelineError> {
     if !is_shortened(asked) {
         return Ok(memory.turn(bank, asked)?.into_iter().collect());
     }
-    let mut held = memory.turns(bank, &|id| id == asked || short_id(id) == asked)?;
-    if held.iter().any(|held| held.turn.turn == asked) {
-        held.retain(|held| held.turn.turn == asked);
-    }
-    Ok(held)
+    memory.turns(bank, &|id| is_meant(asked, id), cancellation)
 }
 
 /// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
 /// because some turns are not read in yet, or because the log is on Kafka, where a whole id is not looked up: the first
 /// list of a partition reads all of it.
-pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String, Option<bool>), Problem> {
+pub(super) fn meant(
+    memory: &Memory,
+    bank: &Bank,
+    turn: &str,
+    cancellation: &Cancellation,
+) -> Result<(String, Option<bool>), Problem> {
     if memory.log().erasable().is_none() && !is_shortened(turn) {
         return Ok((turn.to_owned(), None));
     }
     // Before the list: what is read in meanwhile is in it.
     let is_behind = is_behind(memory, bank)?;
-    let held = turns_meant(memory, bank, turn)?;
+    let held = turns_meant(memory, bank, turn, cancellation)?;
     let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
     match ids.as_slice() {
         [] if is_shortened(turn) => {
@@ -82,10 +108,7 @@ pub(super) fn meant(memory: &Memory, bank: &Bank, turn: &str) -> Result<(String,
         }
         [] => Ok((turn.to_owned(), Some(false).filter(|_| !is_behind))),
         [one] => Ok(((*one).to_owned(), Some(true))),
-        several => {
-            let several = several.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
-            Err(Problem::invalid(format!("turn: {turn:?} means several turns: {several}; send the whole id")))
-        }
+        several => Err(Problem::invalid(several_meant(turn, several.iter().copied()))),
     }
 }
 
@@ -109,5 +132,16 @@ mod tests {
         assert_eq!(short.len(), long.len());
         assert!(short.iter().all(|id| is_shortened(id)), "{short:?}");
         assert!(!["~0123", "~01234u", "0123456", "~0123456"].into_iter().any(is_shortened));
+    }
+
+    #[test]
+    fn an_id_like_the_short_id_of_another_turn_means_both_and_each_has_a_name() {
+        let long = "mcp-0123456789abcdef0123";
+        let odd = short_id(long).into_owned();
+        assert!(is_meant(&odd, long) && is_meant(&odd, &odd) && !is_meant(&odd, "1"));
+        let name = short_id(&odd).into_owned();
+        assert!(is_meant(&name, &odd) && !is_meant(&name, long) && !is_meant(long, &odd));
+        let problem = several_meant(&odd, [long, odd.as_str()]);
+        assert!(problem.contains(long) && problem.contains(&name), "{problem}");
     }
 }

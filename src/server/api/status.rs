@@ -17,6 +17,7 @@ use super::{
     blocking::blocking,
     operations::Operations,
     problem::Problem,
+    reads::{Reads, lane},
 };
 use crate::{
     access::{Caller, Right},
@@ -24,8 +25,11 @@ use crate::{
     recent_questions::RecentQuestions,
     source_status::SourceStatus,
 };
-use nouns::sync;
-use ripplemem::{log::Written, pipeline::RetentionStatus};
+use nouns::{model::Bank, sync};
+use ripplemem::{
+    log::Written,
+    pipeline::{Cancellation, RetentionStatus},
+};
 
 /// Most banks in a status.
 const MOST_BANKS: usize = 100;
@@ -51,6 +55,9 @@ pub struct Status {
     pub units: u64,
     /// Turns that were rejected.
     pub rejected: u64,
+    /// Turns that were not kept because their ids had been forgotten.
+    #[serde(default)]
+    pub not_kept: u64,
     /// Dead letters that were written: rejected turns, records that no source could read, replies of the language
     /// model that could not be used.
     pub dead_letters: u64,
@@ -112,9 +119,23 @@ impl Operations {
     /// [`Problem`] without the right to read.
     pub async fn status(self: &Arc<Self>, who: &Arc<Caller>) -> Result<Status, Problem> {
         who.may(Right::Read)?;
-        let (this, who) = (Arc::clone(self), Arc::clone(who));
-        blocking(move || Ok(if who.sees_all(Right::Read) { this.whole_status() } else { this.status_of_banks(&who) }))
-            .await
+        let this = Arc::clone(self);
+        if who.sees_all(Right::Read) {
+            return blocking(move || Ok(this.whole_status())).await;
+        }
+        let banks = match &self.memory {
+            Some(memory) => {
+                let (memory, who) = (Arc::clone(memory), Arc::clone(who));
+                blocking(move || Ok(memory.banks_where(&|bank| who.reaches(bank)))).await?
+            }
+            None => Vec::new(),
+        };
+        let Some(first) = banks.first() else {
+            return blocking(move || Ok(this.status_of_banks(Vec::new(), &Cancellation::default()))).await;
+        };
+        let lane = lane(who, first);
+        let status = move |cancellation: &Cancellation| Ok(this.status_of_banks(banks, cancellation));
+        self.reads.read(&lane, Reads::Little, status).await
     }
 
     fn whole_status(&self) -> Status {
@@ -132,6 +153,7 @@ impl Operations {
             windows: metrics.firings.get(),
             units: metrics.units.get(),
             rejected: metrics.rejects.get(),
+            not_kept: metrics.not_kept.get(),
             dead_letters: metrics.dead_letters.get(),
             read_by_model: metrics.read_by_model.get(),
             refused_by_model: metrics.refused_by_model.get(),
@@ -144,7 +166,7 @@ impl Operations {
         }
     }
 
-    fn status_of_banks(&self, who: &Caller) -> Status {
+    fn status_of_banks(&self, banks: Vec<Bank>, cancellation: &Cancellation) -> Status {
         let mut status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             partitions: self.log.partitions(),
@@ -154,10 +176,11 @@ impl Operations {
         let Some(memory) = &self.memory else { return status };
         let found = self.state.log_ends(&self.log).found;
         let end = found.map_or_else(|| Written::nothing(self.log.partitions()), |ends| ends.ends());
-        let banks = memory.banks_where(&|bank| who.reaches(bank));
         status.banks = banks
             .into_iter()
             .take(MOST_BANKS)
+            // Nobody reads the rest.
+            .take_while(|_| cancellation.check().is_ok())
             // Leaves out a bank whose shard moves to another instance in the meantime.
             .filter_map(|bank| bank_status(memory, bank, &end).ok())
             .collect::<Vec<BankStatus>>();

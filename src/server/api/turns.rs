@@ -12,11 +12,12 @@ use super::{
     blocking::blocking,
     calls::Api,
     problem::Problem,
+    reads::Reads,
     short_ids::{short_id, turns_meant},
 };
 use crate::access::{Caller, Right};
 use nouns::model::{Bank, EventTime, Selector, SpeakerKind};
-use ripplemem::pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan, TurnVersion};
+use ripplemem::pipeline::{Cancellation, HeldTurn, PageOf, TurnPage, TurnSpan, TurnVersion};
 
 /// Turns of a list if the request does not say.
 const LISTED: usize = 20;
@@ -159,10 +160,13 @@ impl Api {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let held = blocking(move || {
+        // A page is read from the places of its turns, without the others.
+        let is_page = turn.is_none() && select.is_empty();
+        let reads = if is_page { Reads::Little } else { Reads::AllOfIt };
+        let held = move |cancellation: &Cancellation| {
             let mut count = None;
             let held = match &turn {
-                Some(turn) => turns_meant(&memory, &of, turn),
+                Some(turn) => turns_meant(&memory, &of, turn, cancellation),
                 None if select.is_empty() => {
                     let until_ms = before.as_ref().map(|before| before.said_ms);
                     let page = memory.page_of_turns(std::slice::from_ref(&of), PageOf { until_ms, skip: 0, limit });
@@ -171,11 +175,12 @@ impl Api {
                         page.turns
                     })
                 }
-                None => memory.selected_turns(&of, &select),
+                None => memory.selected_turns(&of, &select, cancellation),
             };
             let mut held = held?;
             if turn.is_some() && !select.is_empty() {
-                held.retain(|held| select.takes(&held.turn));
+                let selection = select.selection().map_err(|problem| Problem::invalid(problem.to_string()))?;
+                held.retain(|held| selection.takes(&held.turn));
             }
             // Of a page, the turns that are not on it lie in front of it.
             let in_front = count.map_or(0, |count| count - held.len());
@@ -183,8 +188,8 @@ impl Api {
                 before.cut(&mut held);
             }
             Ok((held, in_front))
-        });
-        let (held, in_front) = held.await?;
+        };
+        let (held, in_front) = self.read(who, &bank, reads, held).await?;
         let more = (in_front + held.len()).saturating_sub(limit) as u64;
         let turns: Vec<&HeldTurn> = held.iter().rev().take(limit).collect();
         let next = turns.last().filter(|_| more > 0).map(|last| Place::of(last).to_string());
@@ -196,9 +201,9 @@ impl Api {
     /// # Errors
     /// [`Problem`] without the right in the bank, or if the log failed.
     pub(crate) async fn turns(&self, who: &Caller, right: Right, bank: &Bank) -> Result<Vec<HeldTurn>, Problem> {
-        who.may_in(right, bank)?;
-        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        blocking(move || Ok(memory.turns(&bank, &|_| true)?)).await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let turns = move |cancellation: &Cancellation| Ok(memory.turns(&of, &|_| true, cancellation)?);
+        self.read_with(who, right, bank, Reads::AllOfIt, turns).await
     }
 
     /// The turns of a bank with these ids, by time; those that it does not hold are left out.
@@ -212,9 +217,8 @@ impl Api {
         bank: &Bank,
         ids: Vec<String>,
     ) -> Result<Vec<HeldTurn>, Problem> {
-        who.may_in(right, bank)?;
-        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        blocking(move || Ok(memory.turns_by_ids(&bank, &ids)?)).await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        self.read_with(who, right, bank, Reads::Little, move |_| Ok(memory.turns_by_ids(&of, &ids)?)).await
     }
 
     /// A page of the turns of some banks, the latest first.
@@ -223,13 +227,14 @@ impl Api {
     /// As [`Self::turns`].
     pub(crate) async fn page_of_turns(&self, who: &Caller, banks: Vec<Bank>, of: PageOf) -> Result<TurnPage, Problem> {
         banks.iter().try_for_each(|bank| who.may_in(Right::Read, bank))?;
+        let Some(first) = banks.first().cloned() else { return Ok(TurnPage { turns: Vec::new(), count: 0 }) };
         let memory = Arc::clone(&self.memory);
-        blocking(move || {
+        let page = move |_: &Cancellation| {
             let mut page = memory.page_of_turns(&banks, of)?;
             page.turns.reverse();
             Ok(page)
-        })
-        .await
+        };
+        self.read(who, &first, Reads::Little, page).await
     }
 
     /// How many turns a bank has, and from when to when; None without one.
@@ -237,9 +242,8 @@ impl Api {
     /// # Errors
     /// As [`Self::turns`].
     pub(crate) async fn span_of_turns(&self, who: &Caller, bank: &Bank) -> Result<Option<TurnSpan>, Problem> {
-        who.may_in(Right::Read, bank)?;
-        let (memory, bank) = (Arc::clone(&self.memory), bank.clone());
-        blocking(move || Ok(memory.span_of_turns(&bank)?)).await
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        self.read(who, bank, Reads::Little, move |_| Ok(memory.span_of_turns(&of)?)).await
     }
 
     /// When the versions at these offsets of the turns topic were appended, in milliseconds since 1970.
@@ -253,12 +257,16 @@ impl Api {
         versions: Vec<(Bank, u64)>,
     ) -> Result<Vec<Option<i64>>, Problem> {
         versions.iter().try_for_each(|(bank, _)| who.may_in(right, bank))?;
+        let Some(first) = versions.first().map(|(bank, _)| bank.clone()) else { return Ok(Vec::new()) };
         let memory = Arc::clone(&self.memory);
-        blocking(move || {
-            let each = versions.iter().map(|(bank, offset)| memory.append_ms(bank, *offset));
+        let times = move |cancellation: &Cancellation| {
+            let each = versions.iter().map(|(bank, offset)| {
+                cancellation.check()?;
+                memory.append_ms(bank, *offset)
+            });
             Ok(each.collect::<Result<Vec<_>, _>>()?)
-        })
-        .await
+        };
+        self.read_with(who, right, &first, Reads::Little, times).await
     }
 
     /// The versions of a turn that the memory holds, oldest first.
@@ -266,9 +274,9 @@ impl Api {
     /// # Errors
     /// As [`Self::turns`].
     pub(crate) async fn versions(&self, who: &Caller, bank: &Bank, turn: &str) -> Result<Vec<TurnVersion>, Problem> {
-        who.may_in(Right::Read, bank)?;
-        let (memory, bank, turn) = (Arc::clone(&self.memory), bank.clone(), turn.to_owned());
-        blocking(move || Ok(memory.versions(&bank, &turn)?)).await
+        let (memory, of, turn) = (Arc::clone(&self.memory), bank.clone(), turn.to_owned());
+        let versions = move |cancellation: &Cancellation| Ok(memory.versions(&of, &turn, cancellation)?);
+        self.read(who, bank, Reads::AllOfIt, versions).await
     }
 
     /// Waits until lists and answers reflect every turn of these banks that is durable now.

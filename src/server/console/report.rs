@@ -1,6 +1,6 @@
 //! The report of an evaluation in a browser, and nothing of a memory.
 //!
-//! In: the directory that `ripplemem eval --report` wrote, and an address of this machine. Out: the page at `/report/`,
+//! In: the directory that `ripplemem-eval --report` wrote, and an address of this machine. Out: the page at `/report/`,
 //! and below it `report.json` and `questions/NAME.json` of the directory, which each request reads. Nothing else is
 //! served: a name is one part of a path without a dot in front, no link is followed below the directory, and what is
 //! not a file is not opened. It asks for no token, so it listens on loopback alone, and like all routes without a token
@@ -50,7 +50,7 @@ const AS_IT_IS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The directory has no report for the page.
-    #[error("{path}: cannot be read; `ripplemem eval FORMAT FILE --report DIRECTORY` writes it")]
+    #[error("{path}: cannot be read; `ripplemem-eval FORMAT FILE --report DIRECTORY` writes it")]
     Missing {
         /// The file.
         path: PathBuf,
@@ -95,7 +95,10 @@ pub fn serve_report(directory: &Path, address: SocketAddr) -> Result<ReportServe
     }
     let folder = Folder(Arc::from(directory));
     folder.report().map_err(|source| ReportError::Missing { path: directory.join(REPORT), source })?;
-    let routes = move |address| behind(page(PAGE).merge(files(folder)), Hosts::of(address, &[]));
+    let routes = move |address| {
+        let hosts = Hosts::of(address, &[]);
+        behind(page(PAGE), hosts.clone().of_a_page()).merge(behind(files(folder), hosts))
+    };
     Ok(ReportServer { listening: listen(KEY, &address.to_string(), None, most(), routes)? })
 }
 

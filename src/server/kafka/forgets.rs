@@ -49,7 +49,7 @@ use ripplemem::{
         },
         partition_of,
     },
-    pipeline::{ForgetOperations, PipelineError, Replica, wait_until_listed},
+    pipeline::{Cancellation, ForgetOperations, PipelineError, Replica, wait_until_listed},
 };
 
 /// The type of an answer (`schemas/topics/forgotten.v1.json`).
@@ -92,7 +92,7 @@ pub(super) fn carry_out(
         stopping,
         events: unbounded(),
     };
-    requests.read(&mut ClusterRetry::new(state, "the requests to forget turns"))
+    requests.read(&mut ClusterRetry::new(state, "the requests to forget turns"), state)
 }
 
 /// The reader of the topic of requests.
@@ -108,7 +108,7 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    fn read(&self, retry: &mut ClusterRetry<'_>) -> Result<(), ServeError> {
+    fn read(&self, retry: &mut ClusterRetry<'_>, state: &State) -> Result<(), ServeError> {
         let cluster = self.log.cluster();
         let (mut watch, mut consumer) = self.join()?;
         let answers_watch = Watch::default();
@@ -136,10 +136,11 @@ impl Requests<'_> {
             }
             if !taken_over.is_empty() || settled.elapsed() > SETTLED_EVERY {
                 match self.keep_up(&taken_over) {
-                    Ok(()) => {
+                    Ok(unreadable) => {
                         retry.reset();
                         taken_over.clear();
                         settled = Instant::now();
+                        state.note_unreadable_operations(unreadable);
                     }
                     Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                     Err(error) => return Err(error.into()),
@@ -196,8 +197,9 @@ impl Requests<'_> {
         Ok((watch, consumer))
     }
 
-    /// Finishes operations of the banks of these partitions, and notes which stages all of them have reached.
-    fn keep_up(&self, taken_over: &[u32]) -> Result<(), PipelineError> {
+    /// Finishes operations of the banks of these partitions, and notes which stages all of them have reached. Returns
+    /// how many entries of operations cannot be read.
+    fn keep_up(&self, taken_over: &[u32]) -> Result<usize, PipelineError> {
         if !taken_over.is_empty() {
             let partitions = partitions_of(self.log.cluster(), &self.topic)?;
             let finished = self.operations.resume(&|bank| taken_over.contains(&partition_of(bank, partitions)))?;
@@ -205,7 +207,8 @@ impl Requests<'_> {
                 info!(operations = finished, "deletions that another start left over are written");
             }
         }
-        self.operations.settle()
+        self.operations.settle()?;
+        self.operations.unreadable()
     }
 
     /// The answer to a request; none once the service is being stopped.
@@ -232,7 +235,7 @@ impl Requests<'_> {
             let detail = "some durable turns are not extracted yet; send the request again in a moment";
             return Err(Problem::new(Code::Deadline, detail));
         }
-        let carried = forget.carry_out(self.log, self.operations.settings)?;
+        let carried = forget.carry_out(self.log, self.operations.settings, &Cancellation::default(), false)?;
         let gone = match carried.written() {
             Some(written) => self.is_hidden(written, &may_wait),
             None => !dry_run,
@@ -248,7 +251,7 @@ impl Requests<'_> {
     /// the bank.
     fn is_hidden(&self, written: &Written, may_wait: &dyn Fn() -> bool) -> bool {
         let replica = self.operations.replica;
-        let is_reflected = |until| written.places().all(|(partition, next)| replica.wait_for(partition, next, until));
+        let is_reflected = |until| replica.wait_for(written, until);
         let is_held = written.places().all(|(partition, _)| replica.holds(partition % self.log.partitions()));
         loop {
             if is_reflected(Instant::now()) {

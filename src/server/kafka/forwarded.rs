@@ -80,11 +80,16 @@ impl<'a> ForwardedTurns<'a> {
         }
     }
 
+    /// The first offset of a partition from which no turn was forwarded; banks that belong there may be behind it.
+    fn forwarded_to(&self, partition: u32) -> Option<u64> {
+        self.replica.progress(partition).map(|progress| progress.through)
+    }
+
     /// Gives back every question whose turn was forwarded, and those that are over. Returns whether the cluster failed
     /// to say where a partition ends; those questions stay.
     fn give_back(&self) -> bool {
         let is_forwarded =
-            |(request, _): &Waiting| request.after.is_none_or(|(of, next)| self.replica.position(of) >= Some(next));
+            |(request, _): &Waiting| request.after.is_none_or(|(of, next)| self.forwarded_to(of) >= Some(next));
         let due: Vec<Waiting> = sync::lock(&self.waiting)
             .extract_if(.., |waiting| waiting.1.check().is_err() || is_forwarded(waiting))
             .collect();

@@ -446,7 +446,7 @@ impl Questions<'_> {
             Ok(question) => {
                 let replies = Arc::clone(self.replies);
                 let (trace, span) = (address.trace.clone(), question_span(&question.bank, address.trace.as_ref()));
-                let asked = Asked { question, after, as_of, cancellation, kept: None, trace, times: None };
+                let asked = Asked { question, token: None, after, as_of, cancellation, kept: None, trace, times: None };
                 front.submit(asked, move |result| match result {
                     // The partition was revoked; its new holder reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}

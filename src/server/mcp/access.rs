@@ -16,8 +16,8 @@ use crate::{
     ReachError, Reached,
     access::Caller,
     api::{
-        AnsweredEvidence, Api, Ask, Banks, Digest, Explain, Forget, ForgetTurns, Forgotten, ForgottenTurns, ListTurns,
-        Put, Status, Turns, WrittenTurns,
+        AnsweredEvidence, Api, Ask, BankStatus, Banks, Explain, Forget, ForgetTurns, Forgotten, ForgottenTurns,
+        ListTurns, Put, Status, Turns, WrittenTurns,
     },
 };
 use models::llm::{self, Llm, LlmError, Meter};
@@ -142,11 +142,11 @@ impl Access {
     }
 
     /// What a bank holds, counted.
-    pub(super) async fn digest(&self, who: &Caller, bank: Bank) -> Result<Digest, CallError> {
+    pub(super) async fn bank(&self, who: &Caller, bank: Bank) -> Result<BankStatus, CallError> {
         match self {
-            Self::Here(api) => Ok(api.digest(who, Some(bank), None, None).await?),
+            Self::Here(api) => Ok(api.bank(who, bank).await?),
             Self::There { reached, .. } => {
-                let call = move |reached: &Reached| reached.get("/v1/digest", &[("bank", Some(bank.as_str()))]);
+                let call = move |reached: &Reached| reached.get("/v1/bank", &[("bank", Some(bank.as_str()))]);
                 reach(reached, call).await
             }
         }

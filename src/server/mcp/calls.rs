@@ -136,7 +136,8 @@ impl Calls {
             async move { opened.access.put(&offer.who, put).await }
         };
         let written = self.memory.with(put).await?;
-        json(&Remembered { bank, turns: ids, included: written.reflected, after: written.after })
+        let api::WrittenTurns { after, reflected: included, forgotten, .. } = written;
+        json(&Remembered { bank, turns: ids, included, after, forgotten })
     }
 
     /// Searches for a question.
@@ -164,6 +165,7 @@ impl Calls {
             let line = format!("Not shown: {forgotten} turns that the bank held then were forgotten since.");
             text = format!("{}\n{line}\n", text.trim_end());
         }
+        let notice = evidence.notice.map(|notice| notice.message);
         let recalled = Recalled {
             bank: evidence.question.bank,
             context,
@@ -172,6 +174,7 @@ impl Calls {
             units: evidence.units.len(),
             reflects: evidence.reflects,
             forgotten: evidence.forgotten,
+            notice,
         };
         Ok(CallResult { text, ..json(&recalled)? })
     }
@@ -192,6 +195,7 @@ impl Calls {
             supported: evidence.supported,
             sufficiency: evidence.sufficiency,
             reflects: evidence.reflects.clone(),
+            notice: evidence.notice.as_ref().map(|notice| notice.message.clone()),
         })
     }
 
@@ -246,8 +250,7 @@ impl Calls {
                 return Err(refused(format!("turn: bank {bank} holds no turn {turn:?}; recall and list show ids")));
             }
             several => {
-                let ids = several.iter().map(|held| held.turn.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(refused(format!("turn: {turn:?} means several turns: {ids}; give the whole id")));
+                return Err(refused(api::several_meant(&turn, several.iter().map(|held| held.turn.as_str()))));
             }
         };
         let (from, count) = (from.unwrap_or_default(), found.text.chars().count());
@@ -292,9 +295,11 @@ impl Calls {
             let forget = forget.clone();
             async move { opened.access.forget_turns(&offer.who, forget).await }
         };
-        let api::ForgottenTurns { bank, turns, shown, confirm, after, gone, .. } = self.memory.with(forget).await?;
+        let api::ForgottenTurns { bank, turns, dead_letters, shown, confirm, after, gone, .. } =
+            self.memory.with(forget).await?;
         let shown = shown.into_iter().map(listed).collect();
-        json(&ForgottenTurns { bank, count: turns, turns: shown, confirm, included: gone, after })
+        let rejected = Some(dead_letters).filter(|letters| *letters > 0);
+        json(&ForgottenTurns { bank, count: turns, rejected, turns: shown, confirm, included: gone, after })
     }
 
     async fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {
@@ -324,12 +329,12 @@ impl Calls {
 
     /// How much a bank holds.
     pub(super) async fn counts(&self, who: &Caller, bank: Bank) -> Result<Counts, CallError> {
-        let digest = |opened: Arc<Opened>| {
+        let counted = |opened: Arc<Opened>| {
             let bank = bank.clone();
-            async move { opened.access.digest(who, bank).await }
+            async move { opened.access.bank(who, bank).await }
         };
-        let digest = self.memory.with(digest).await?;
-        Ok(Counts { bank, units: digest.units, edges: digest.semantic_edges + digest.structural_edges })
+        let counted = self.memory.with(counted).await?;
+        Ok(Counts { bank, units: counted.units, edges: counted.semantic_edges + counted.structural_edges })
     }
 
     /// The banks that hold something.

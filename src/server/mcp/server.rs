@@ -48,8 +48,8 @@ use ripplemem::pipeline::WatchedBank;
 
 /// What a client tells its model about this server.
 const INSTRUCTIONS: &str = "Long-term memory. Before you answer anything that may depend on earlier conversations, call \
-recall with the question; if it says that nothing supports the question, say that you do not know. Store what is worth \
-keeping with remember, in the words that were used.";
+recall with the question. Where `supported` is false, it may still have found the answer: take what a quote plainly \
+says, and invent nothing. Store what is worth keeping with remember, in the words that were used.";
 
 /// A server of the tools. Its clones share the memory.
 #[derive(Clone)]
@@ -151,7 +151,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let offer = self.offer(&context.extensions)?;
-        let offered = ToolName::ALL.into_iter().filter(|tool| offer.has(*tool));
+        let has_model = self.calls.language_model.is_some();
+        let offered = ToolName::ALL.into_iter().filter(|tool| offer.has(*tool) && (has_model || !tool.asks_model()));
         Ok(ListToolsResult::with_all_items(offered.map(ToolName::tool).collect()))
     }
 

@@ -227,8 +227,7 @@ pub(super) async fn stream(
     sync::lock(&session.presence).streams += 1;
     let stream = Stream { sessions, key, session, who, _share: share };
     let events = unfold(stream, |stream| async move { Some((Ok::<_, Infallible>(stream.next().await?), stream)) });
-    let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (head, Body::from_stream(events)).into_response()
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }
 
 /// Ends a session on the client's request.

@@ -3,13 +3,14 @@
 //! In: a type. Out: its schema, small and plain. Schemas of inputs have no references and no null, because
 //! some models and clients understand neither. Formats such as `uint64` are removed: JSON Schema does not
 //! define them, and clients warn about them. Schemas of outputs keep their references, but lose the
-//! comments of nested types, which stand in `schemas/topics`.
+//! comments of nested types, which stand in `schemas/topics`. Every character of a schema costs context in every
+//! conversation.
 
 use std::sync::Arc;
 
 use rmcp::model::JsonObject;
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The formats that clients know.
 const FORMATS: [&str; 2] = ["date-time", "uri"];
@@ -32,7 +33,20 @@ pub(super) fn output_schema<T: JsonSchema>() -> Arc<JsonObject> {
     if let Some(definitions) = schema.get_mut("$defs") {
         without_comments(definitions);
     }
+    without_limits(&mut schema);
     object(schema)
+}
+
+/// The schema of what a tool gives, with its fields alone: what they hold is described in `schemas`.
+pub(super) fn shallow_output_schema<T: JsonSchema>() -> Arc<JsonObject> {
+    let mut schema = JsonObject::clone(&output_schema::<T>());
+    schema.remove("$defs");
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for field in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+        let kind = field.get("type").cloned();
+        *field = kind.map_or_else(|| json!({}), |kind| json!({ "type": kind }));
+    }
+    Arc::new(schema)
 }
 
 fn object(mut schema: Value) -> Arc<JsonObject> {
@@ -65,6 +79,16 @@ fn without_formats(schema: &mut Value) {
         object.remove("format");
     }
     children(schema).for_each(without_formats);
+}
+
+/// Removes what values may be at most and at least: nobody has to know that of what this server gives.
+fn without_limits(schema: &mut Value) {
+    if let Value::Object(object) = schema {
+        for limit in ["minimum", "maximum", "minLength", "maxLength", "pattern"] {
+            object.remove(limit);
+        }
+    }
+    children(schema).for_each(without_limits);
 }
 
 /// Removes descriptions.

@@ -8,7 +8,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tool_schema::{input_schema, output_schema};
+use super::tool_schema::{input_schema, output_schema, shallow_output_schema};
 use models::llm::Answer;
 use nouns::model::{Bank, EventTime, Evidence, Position, StepName, StepState};
 
@@ -64,6 +64,11 @@ impl ToolName {
         matches!(self, Self::Remember | Self::Forget | Self::ForgetTurns)
     }
 
+    /// Whether it needs a language model. Where there is none, it is not listed, and a call says why it fails.
+    pub(super) fn asks_model(self) -> bool {
+        self == Self::Answer
+    }
+
     /// The tool as a client sees it.
     pub(super) fn tool(self) -> Tool {
         let reads = |title: &str| hints(title).read_only(true);
@@ -94,7 +99,7 @@ impl ToolName {
                 "Search long-term memory and get everything about the result as JSON: each passage with its source \
                  turns, scores and how it was found. Long; for analysis. Use recall for conversation.",
                 input_schema::<Ask>(),
-                output_schema::<Evidence>(),
+                shallow_output_schema::<Evidence>(),
                 reads("Evidence with its trace"),
             ),
             Self::Explain => (
@@ -193,6 +198,10 @@ pub(super) struct Remembered {
     pub(super) included: bool,
     /// Hand it to recall as `after` to wait until it reflects these turns.
     pub(super) after: String,
+    /// Those of the ids that were forgotten before: these turns are not kept. To remember them all the same, repeat
+    /// them with other ids, if the user wants that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) forgotten: Vec<String>,
 }
 
 /// What `recall`, `answer` and `evidence` take.
@@ -236,6 +245,9 @@ pub(super) struct Recalled {
     /// where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) forgotten: Option<u64>,
+    /// That the bank holds nothing yet, or that nobody of the asker's name speaks in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) notice: Option<String>,
 }
 
 /// What `answer` gives.
@@ -245,12 +257,15 @@ pub(super) struct Answered {
     pub(super) bank: Bank,
     /// The answer, and the lines that it cites.
     pub(super) answer: Answer,
-    /// False when nothing in memory supports the question.
+    /// False when the memory may not hold the answer.
     pub(super) supported: bool,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub(super) sufficiency: f64,
     /// The offsets that it reflects.
     pub(super) reflects: Vec<Position>,
+    /// That the bank holds nothing yet, or that nobody of the asker's name speaks in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) notice: Option<String>,
 }
 
 /// What `explain` takes.
@@ -435,6 +450,9 @@ pub(super) struct ForgottenTurns {
     pub(super) bank: Bank,
     /// How many turns are meant, or were deleted.
     pub(super) count: Option<u64>,
+    /// How many rejected records of the same speaker go with them, or went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rejected: Option<u64>,
     /// The latest of them, where nothing was deleted yet.
     pub(super) turns: Vec<ListedTurn>,
     /// Call again with this to delete them.

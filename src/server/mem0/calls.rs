@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     access::{Caller, Right},
-    api::{Api, Ask, Code, Put},
+    api::{Api, Ask, Put, WrittenTurns},
 };
-use nouns::model::{Bank, Deletion, Evidence, Question, SpeakerKind, Turn, TurnEvent};
+use nouns::model::{Bank, Deletion, Evidence, NoticeCode, Question, SpeakerKind, Turn, TurnEvent};
 use ripplemem::pipeline::{HeldTurn, PageOf, TurnPage, TurnSpan};
 
 /// The maximum number of banks that one search asks.
@@ -69,7 +69,7 @@ impl Calls {
         }
         let result = |turn: &Turn| json!({"id": memory_id(&bank, &turn.turn), "memory": turn.text, "event": "ADD"});
         let results: Vec<Value> = turns.iter().map(result).collect();
-        let reflected = self.write(who, turns.into_iter().map(TurnEvent::Turn).collect()).await?;
+        let reflected = self.write(who, turns.into_iter().map(TurnEvent::Turn).collect()).await?.reflected;
         Ok(json!({"results": results, "status": if reflected { "SUCCEEDED" } else { "PENDING" }}))
     }
 
@@ -97,28 +97,19 @@ impl Calls {
             Ask::of(Question { asked_at, asker, said_before, ..Question::new(bank.clone(), text.clone()) })
         };
         let asked = join_all(banks.iter().map(|bank| self.api.ask(who, question(bank, &asker)))).await;
-        let (mut answers, mut heard, mut refused) = (Vec::new(), asker.is_none(), None);
-        for (bank, evidence) in banks.iter().zip(asked) {
-            let evidence = match evidence {
-                // The asker may speak in another scope only. Without the asker, any other mistake is refused again.
-                Err(problem) if problem.code == Code::Invalid && asker.is_some() && banks.len() > 1 => {
-                    refused.get_or_insert(problem);
-                    self.api.ask(who, question(bank, &None)).await
-                }
-                evidence => {
-                    heard |= evidence.is_ok();
-                    evidence
-                }
-            };
-            match evidence {
-                Ok(evidence) => answers.push(evidence),
-                // Its last turn was deleted in the meantime.
-                Err(problem) if problem.code == Code::UnknownBank => {}
-                Err(problem) => return Err(problem.into()),
+        let mut answers = asked.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let is_stranger =
+            |answer: &Evidence| answer.notice.as_ref().is_some_and(|notice| notice.code == NoticeCode::UnknownAsker);
+        let mut notice = answers.iter().find_map(|answer| Some(answer.notice.as_ref()?.message.clone()));
+        // The asker may speak in another scope only.
+        if answers.iter().any(|answer| !is_stranger(answer)) {
+            for (bank, answer) in banks.iter().zip(&mut answers).filter(|(_, answer)| is_stranger(answer)) {
+                *answer = self.api.ask(who, question(bank, &None)).await?;
             }
+            notice = None;
         }
-        if let Some(problem) = refused.filter(|_| !heard) {
-            return Err(problem.into());
+        if banks.is_empty() {
+            notice = Some("no memory of these ids is stored yet; if there should be one, check them".to_owned());
         }
         let found = best_first(&answers);
         let mut wanted: BTreeMap<&Bank, Vec<String>> = BTreeMap::new();
@@ -138,7 +129,11 @@ impl Calls {
         for (memory, score) in results.iter_mut().zip(scores) {
             memory["score"] = json!(score);
         }
-        Ok(json!({"results": results}))
+        let mut answer = json!({"results": results});
+        if let Some(notice) = notice {
+            answer["notice"] = json!(notice);
+        }
+        Ok(answer)
     }
 
     /// A page of the memories of entities, newest first.
@@ -364,17 +359,21 @@ impl Calls {
         Ok(turn)
     }
 
-    /// Writes, and waits until reads reflect it; returns whether they do.
-    async fn write(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<bool, Failure> {
+    /// Writes, and waits until reads reflect it.
+    async fn write(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<WrittenTurns, Failure> {
         let raw = |event: &TurnEvent| to_raw_value(event).map_err(|e| Failure::invalid(e.to_string()));
         let turns = events.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
         let wait_ms = u64::try_from(WAIT.as_millis()).ok();
-        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?.reflected)
+        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?)
     }
 
-    /// Writes; fails if reads do not reflect it in time.
+    /// Writes; fails if reads do not reflect it in time, or if a memory was deleted in the meantime.
     async fn write_and_wait(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<(), Failure> {
-        if self.write(who, events).await? {
+        let WrittenTurns { reflected, not_kept, .. } = self.write(who, events).await?;
+        if not_kept > 0 {
+            return Err(gone());
+        }
+        if reflected {
             return Ok(());
         }
         let detail = "it is durable and will be done, but reads do not reflect it yet; look again in a moment";

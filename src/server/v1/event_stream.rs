@@ -2,13 +2,14 @@
 //!
 //! In: a subscriber, a follower of a bank, or an answer that is being generated. Out: the body of a response, made
 //! piece by piece as the client reads it. Only progress events have an id, so that a client that comes back never begins in
-//! the middle of a change. A comment keeps the connection alive when nothing else was sent for a while.
+//! the middle of a change. A comment keeps the connection alive when nothing else was sent for a while. No proxy keeps,
+//! packs or holds back a stream that honours its headers.
 
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -31,7 +32,10 @@ const QUIET: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": quiet\n\n";
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// To whoever stands between: keep nothing, ask nothing again, and pack nothing, which would hold events back.
+const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, no-store, no-transform");
+/// By which nginx and others are told to pass on what comes, when it comes.
+const BUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The events of a subscriber, as a response.
 pub(super) fn subscription(subscriber: Subscriber) -> Response {
@@ -76,7 +80,18 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
 
 /// A response from encoded events.
 fn response(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
-    ([(header::CONTENT_TYPE, EVENTS), (header::CACHE_CONTROL, NO_STORE)], Body::from_stream(events)).into_response()
+    ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(events)).into_response()
+}
+
+/// What a proxy is told of a response that is a stream, whichever interface sends it; false for any other.
+pub(super) fn pass_on_at_once(headers: &mut HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_stream = kind.starts_with(EVENTS.as_bytes());
+    if is_stream {
+        headers.insert(header::CACHE_CONTROL, NOT_KEPT);
+        headers.insert(BUFFERED, HeaderValue::from_static("no"));
+    }
+    is_stream
 }
 
 /// An event with a name and data.

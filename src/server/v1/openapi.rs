@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use super::body::MAX_BYTES;
 use crate::{
     api::{
-        AnsweredEvidence, Ask, BankStatus, Banks, Diff, Digest, Explain, ForgetTurns, Forgets, Forgotten,
-        ForgottenTurns, Graph, History, Problem, Put, Records, Reextract, Reextracted, ShowUnits, SnapshotList, Stats,
-        Status, TokenView, Turns, UnitView, Units, Words, WrittenTurns,
+        AnsweredEvidence, Ask, BankStatus, Banks, DeadLetters, Diff, Digest, Explain, ForgetTurns, Forgets, Forgotten,
+        ForgottenTurns, Graph, History, Problem, Put, Records, Reextract, Reextracted, SelectLetters, ShowUnits,
+        SnapshotList, Stats, Status, TokenView, Turns, UnitView, Units, Words, WrittenTurns,
     },
     subscriptions::{
         AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RejectedRecord,
@@ -236,6 +236,13 @@ fn document() -> String {
             "post": operation("erase", "Erase the words of all turns that were deleted from every stored byte, now; \
                               answered when it is done. Needs the right admin in every bank, and a log in a directory.",
                               &[], None, &ok::<Erased>(&mut of, "What that took."), &["400"]),
+        },
+        "/v1/admin/dead-letters": {
+            "post": operation("dead_letters", "The records that were rejected (dead letters) and hold some words, state \
+                              a sender, or have a reason, a source or a bank in common: how many there are and the \
+                              latest. With remove, in a log in a directory, they are removed from every stored byte. \
+                              Needs the right admin in every bank.", &[], Some(body::<SelectLetters>(&mut of)),
+                              &ok::<DeadLetters>(&mut of, "The letters."), &["400", "408", "413"]),
         },
         "/v1/admin/records": {
             "get": operation(

@@ -83,6 +83,7 @@ pub(super) fn routes(
     let operated = Router::new()
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/admin/erase", post(erase))
+        .route("/v1/admin/dead-letters", post(dead_letters))
         .route("/v1/admin/records", get(records))
         .route("/v1/admin/reextract", post(reextract))
         .route("/v1/status", get(status))
@@ -153,7 +154,9 @@ async fn checked(Shared(entrance): Shared<Entrance>, request: Request, next: Nex
     // A browser must not treat remembered text as a script or a page.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // Nor to keep it: a token may end, and what was said may be deleted.
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !event_stream::pass_on_at_once(response.headers_mut()) {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusedStatus { status }).inc();
     }
@@ -468,6 +471,18 @@ async fn records(Shared((operations, _)): Operated, Extension(who): Who, uri: Ur
         operations.records(&who, ReadRecords { topic, partition, from, since_ms, limit, bank }).await
     };
     records().await.into()
+}
+
+async fn dead_letters(
+    Shared((operations, bodies)): Operated,
+    Extension(who): Who,
+    body: Body,
+) -> Answer<impl Serialize> {
+    let letters = async || {
+        let (asked, _) = read(&bodies, &who, body).await?;
+        operations.dead_letters(&who, asked).await
+    };
+    letters().await.into()
 }
 
 async fn reextract(Shared((operations, bodies)): Operated, Extension(who): Who, body: Body) -> Answer<impl Serialize> {

@@ -97,7 +97,8 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> R
              `ulimit -n`, or lower them"
         );
     }
-    let operations = Arc::new(Operations::new(Arc::clone(&state), log, memory.clone()));
+    let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
+    let operations = Arc::new(Operations::new(Arc::clone(&state), log, memory.clone(), deadline));
     let bodies = Bodies::default();
     let is_mem0 = pipeline.http.mem0;
     let api = match memory {
@@ -106,7 +107,6 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServedParts) -> R
             let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
             let llm = llm.map_err(PipelineError::from)?;
             let answers = Answers::new(llm, Duration::from_secs(pipeline.llm.timeout_seconds));
-            let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
             Some(Arc::new(Api::new(memory, deadline, holders, limits, answers, Arc::clone(&operations))))
         }
     };

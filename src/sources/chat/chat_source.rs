@@ -12,7 +12,10 @@ use crate::{
     end_mark::end_mark,
     turn_source::{Source, SourceBatch, SourceCounts, SourceProgress},
 };
-use nouns::{config::SourceSettings, model::TurnEvent};
+use nouns::{
+    config::SourceSettings,
+    model::{IdSalt, TurnEvent},
+};
 
 /// A source of turns.
 pub(crate) struct ChatSource {
@@ -105,12 +108,16 @@ impl Source for ChatSource {
         }
     }
 
+    fn hide_ids(&mut self, salt: IdSalt) {
+        self.turns.hide_with(salt);
+    }
+
     fn describe(&self) -> String {
         self.reader.describe()
     }
 
     fn counts(&self) -> SourceCounts {
-        SourceCounts { unread: self.reader.unread(), ..self.turns.counts.clone() }
+        SourceCounts { unread: self.reader.unread(), trimmed: self.reader.trimmed(), ..self.turns.counts.clone() }
     }
 
     fn progress(&self) -> SourceProgress {
@@ -228,6 +235,36 @@ mod tests {
         assert_eq!(batch.events.len(), 4);
         assert_eq!(counts.skipped, BTreeMap::from([("empty", 1), ("service message", 1)]));
         assert_eq!(counts.bots.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["Builder"]);
+    }
+
+    #[test]
+    fn ids_with_numbers_are_hidden_and_letters_name_their_bank() {
+        let chat = conversation("+49 170 1234567", "+49 170 1234567", Privacy::Open);
+        let mut reply =
+            message(&chat, "2024-05-01T10:00/\u{202a}+49\u{a0}170\u{a0}1234567\u{202c}", account("U1", "Ann"), "hi");
+        (reply.thread, reply.reply_to) = (Some("1".to_owned()), Some("2".to_owned()));
+        let reject = |conversation| {
+            let letter = DeadLetter::new("f:1".to_owned(), "no time".to_owned(), b"{}");
+            ChatItem::Reject { conversation, letter }
+        };
+        let items = || {
+            let deletion = ChatItem::Deletion { conversation: chat.clone(), id: "2".to_owned(), version: None };
+            vec![ChatItem::Message(Box::new(reply.clone())), deletion, reject(Some(chat.clone())), reject(None)]
+        };
+        let (batch, _) =
+            read(items(), |s| s.include = vec![nouns::config::Include::Private, nouns::config::Include::Direct]);
+        let [turn] = turns(&batch)[..] else { panic!("{batch:?}") };
+        let names = [Some(&turn.turn), turn.session.as_ref(), turn.thread.as_ref(), turn.reply_to.as_ref()];
+        assert!(names.iter().all(|name| name.is_some_and(|name| nouns::model::is_hidden(name))), "{names:?}");
+        let TurnEvent::Deletion(deletion) = &batch.events[1] else { panic!("{batch:?}") };
+        assert_eq!(Some(&deletion.turn), turn.reply_to.as_ref(), "the same id each time");
+        assert!(!serde_json::to_string(&batch.events).unwrap().contains("1234567"));
+        assert!(batch.rejects.iter().all(|letter| letter.bank == Bank::parse("b").ok()), "{:?}", batch.rejects);
+        // With the salt of a memory, the ids are that memory's.
+        let settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("slack", "x") };
+        let mut source = ChatSource::open(Box::new(Script(items().into(), None)), &settings, "slack").unwrap();
+        source.hide_ids(IdSalt::new([1; 32]));
+        assert_ne!(turns(&drain(&mut source, 2))[0].turn, turn.turn);
     }
 
     #[test]

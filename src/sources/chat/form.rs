@@ -2,49 +2,33 @@
 //!
 //! In: a record as JSON, and the table. Out: the record in which every listed field holds what it should, or why it
 //! cannot be read. A field that carries words, a speaker, a time or an id makes the record a dead letter that names the
-//! field, if it holds another kind of value; any other listed field is then left out of the record and reported. So no
-//! part of a message disappears silently. A field that is absent, null or an empty text is not an error.
+//! field, if it holds another kind of value; any other listed field is then left out of the record and reported. A field
+//! that no list names, such as one of a later version of the platform, is reported if its words are not in the message;
+//! a message that has no other words is then a dead letter, `unsupported: FIELD`. So no part of a message disappears
+//! silently. A field that is absent, null or an empty text is not an error.
 
-use std::collections::BTreeMap;
-
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::message::{ChatItem, Skip};
-
-/// Kinds of values, as bits, which are added if a field may hold several kinds.
-pub(crate) const TEXT: u8 = 1;
-pub(crate) const NUMBER: u8 = 2;
-pub(crate) const TRUTH: u8 = 4;
-pub(crate) const OBJECT: u8 = 8;
-pub(crate) const LIST: u8 = 16;
+pub(crate) use super::field_list::{Form, LIST, NUMBER, OBJECT, TEXT, TRUTH};
+use super::{
+    field_list::split,
+    message::{ChatItem, Skip},
+    unlisted::{Unlisted, unlisted},
+    unread::Unread,
+};
 
 /// The kinds in words, in the order of their bits.
 const KINDS: [&str; 5] = ["a text", "a number", "true or false", "an object", "a list"];
-/// How many names of unread parts are counted separately.
-const MAX_NAMES: usize = 64;
 
-/// The fields of a format's records.
-pub(crate) struct Form {
-    /// Fields that carry words, a speaker, a time or an id.
-    pub(crate) needed: &'static [Field],
-    /// Fields without which a message still shows what was said.
-    pub(crate) other: &'static [Field],
-    /// What the user should do if a needed field holds another kind of value.
-    pub(crate) remedy: &'static str,
+/// The fields of one record that are not read.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OddFields {
+    /// Those that hold another kind of value than they should, each with the problem.
+    odd: Vec<(String, String)>,
+    /// Those that no list names.
+    unlisted: Vec<Unlisted>,
 }
-
-/// A field and the kinds of values that it may hold. Its path has `/` between names; `[]` stands for every element of a
-/// list, or for a single element that a program writes without the list. A name may begin with a capital letter.
-pub(crate) type Field = (&'static str, u8);
-
-/// The fields of one record that hold another kind of value than they should, each with the problem.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct OddFields(Vec<(&'static str, String)>);
-
-/// The parts that were not read, of records that were; counted by name.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Unread(BTreeMap<String, u64>);
 
 impl Form {
     /// Checks a record, and removes fields that are odd and not needed.
@@ -57,14 +41,14 @@ impl Form {
                 return Err(format!("{}: {problem}; {}", shown(path), self.remedy));
             }
         }
-        let mut odd = OddFields::default();
+        let mut odd = Vec::new();
         for (path, holds) in self.other {
             if let Some(problem) = first_odd(record, path, *holds) {
                 leave_out(record, path, *holds);
-                odd.0.push((path, problem));
+                odd.push((shown(path), problem));
             }
         }
-        Ok(odd)
+        Ok(OddFields { odd, unlisted: unlisted(self, record) })
     }
 
     /// A record of this form as `T`, and its odd fields.
@@ -79,8 +63,8 @@ impl Form {
 }
 
 impl OddFields {
-    /// The item of a record that had these odd fields. A message without words becomes a dead letter, since its words
-    /// may be in them; for any other message they are reported.
+    /// The item of a record that had these fields. A message without words becomes a dead letter, since its words may
+    /// be in them; for any other message they are reported.
     ///
     /// # Errors
     /// Names the first of the fields, if the message has no other words.
@@ -88,35 +72,26 @@ impl OddFields {
         match item {
             ChatItem::Skip(Skip::Empty) => self.without_words().map_or(Ok(ChatItem::Skip(Skip::Empty)), Err),
             ChatItem::Message(message) => {
-                self.tell(unread);
+                self.tell_beside(&message.words(), unread);
                 Ok(ChatItem::Message(message))
             }
             other => Ok(other),
         }
     }
 
-    /// Why a message without other words is a dead letter; `None` if no field was odd.
+    /// Why a message without other words is a dead letter; `None` if every field of it is read.
     pub(crate) fn without_words(&self) -> Option<String> {
-        let (path, problem) = self.0.first()?;
-        Some(format!("{}: {problem}, and the message has no other words; export it again", shown(path)))
+        if let Some((path, problem)) = self.odd.first() {
+            return Some(format!("{path}: {problem}, and the message has no other words; export it again"));
+        }
+        let Unlisted { path, .. } = self.unlisted.first()?;
+        Some(format!("unsupported: {path}; the message has no words in fields that are known; report this field"))
     }
 
-    /// Counts the fields as not read.
-    pub(crate) fn tell(&self, unread: &mut Unread) {
-        self.0.iter().for_each(|(path, _)| unread.add(&shown(path)));
-    }
-}
-
-impl Unread {
-    /// Counts a part that was not read.
-    pub(crate) fn add(&mut self, name: &str) {
-        let name = if self.0.len() < MAX_NAMES || self.0.contains_key(name) { name } else { "other fields" };
-        *self.0.entry(name.to_owned()).or_default() += 1;
-    }
-
-    /// The counts by name.
-    pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
-        &self.0
+    /// Counts the fields as not read; `words` are those of the message.
+    pub(crate) fn tell_beside(&self, words: &str, unread: &mut Unread) {
+        self.odd.iter().for_each(|(path, _)| unread.add(path));
+        self.unlisted.iter().filter(|field| field.adds_to(words)).for_each(|field| unread.add(&field.path));
     }
 }
 
@@ -161,16 +136,6 @@ fn leave_out(value: &mut Value, path: &str, holds: u8) {
         }
         _ => {}
     }
-}
-
-/// The first name of a path, and what follows it.
-fn split(path: &str) -> (&str, &str) {
-    if let Some(rest) = path.strip_prefix("[]") {
-        return ("[]", rest.strip_prefix('/').unwrap_or(rest));
-    }
-    let end = path.find(['/', '[']).unwrap_or(path.len());
-    let (name, rest) = path.split_at(end);
-    (name, rest.strip_prefix('/').unwrap_or(rest))
 }
 
 /// The key of a name in an object: as it is, or with a capital letter.
@@ -222,6 +187,7 @@ mod tests {
     const FORM: Form = Form {
         needed: &[("id", TEXT | NUMBER), ("from", OBJECT | TEXT), ("from/name", TEXT), ("parts[]/text", TEXT)],
         other: &[("files", LIST), ("files[]", OBJECT), ("files[]/size", NUMBER), ("edited", TEXT)],
+        known: &["files[]/name", "reactions"],
         remedy: "export it again",
     };
 
@@ -256,13 +222,13 @@ mod tests {
             (
                 json!({"files": [1, {"size": "big", "name": "a"}]}),
                 json!({"files": [{"name": "a"}]}),
-                vec!["files[]", "files[]/size"],
+                vec!["files[]", "files[].size"],
             ),
             (json!({"files": [{"size": 3}]}), json!({"files": [{"size": 3}]}), vec![]),
         ] {
             let mut checked = record.clone();
             let found = FORM.check(&mut checked).unwrap();
-            assert_eq!(found.0.iter().map(|(path, _)| *path).collect::<Vec<_>>(), odd, "{record}");
+            assert_eq!(found.odd.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), odd, "{record}");
             assert_eq!(checked, left, "{record}");
         }
     }
@@ -275,7 +241,5 @@ mod tests {
         assert!(reason.starts_with("edited: a number where a text belongs, and the message has no other"), "{reason}");
         assert_eq!(odd().judge(ChatItem::Skip(Skip::Copy), &mut unread), Ok(ChatItem::Skip(Skip::Copy)));
         assert!(unread.counts().is_empty());
-        (0..2 * MAX_NAMES).for_each(|n| unread.add(&n.to_string()));
-        assert_eq!(unread.counts().len(), MAX_NAMES + 1);
     }
 }

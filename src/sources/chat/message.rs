@@ -111,6 +111,18 @@ pub struct ChatMessage {
     pub mentions: Vec<Account>,
 }
 
+impl ChatMessage {
+    /// Everything of it that is words: its text, what was shared, and the names.
+    pub(crate) fn words(&self) -> String {
+        let shared = self.attachments.iter().flat_map(|shared| [&shared.kind, &shared.caption, &shared.url]);
+        let names = std::iter::once(&self.author).chain(&self.mentions);
+        let names = names.flat_map(|account| [Some(&account.name), Some(&account.id), account.handle.as_ref()]);
+        let place = [Some(&self.conversation.name), self.thread.as_ref(), Some(&self.text)];
+        let parts = shared.map(Option::as_ref).chain(names).chain(place);
+        parts.flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// A channel, a group or a private chat.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conversation {

@@ -9,13 +9,14 @@
 //! each account one name; `redaction` removes what must not be stored; `names` keeps ids within their limits. `tree`
 //! opens a file, a directory or an archive alike (`tarball` opens tar archives); `sample` reads its beginning;
 //! `elements` reads the values of a large JSON file one by one; `form` says which kinds of values the fields of a
-//! record may hold. `positional_id` makes ids for platforms that have none; `media` names shared files; `months` reads
+//! record may hold, and `unlisted` finds fields that it does not name; `unread` counts those. `positional_id` makes ids for platforms that have none; `media` names shared files; `months` reads
 //! foreign month names; `markup` turns HTML into text. For an export that is not in order of time, `reordered` returns
 //! the messages oldest first, using `time_order`.
 
 mod assigned;
 mod chat_source;
 mod elements;
+mod field_list;
 mod form;
 mod markup;
 mod media;
@@ -35,6 +36,8 @@ mod tarball;
 mod time_order;
 mod tree;
 mod turn_maker;
+mod unlisted;
+mod unread;
 
 #[cfg(test)]
 pub(crate) mod transcript;
@@ -42,7 +45,7 @@ pub(crate) mod transcript;
 pub(crate) use assigned::Assigned;
 pub(crate) use chat_source::{ChatSource, first_names};
 pub(crate) use elements::{Element, Elements};
-pub(crate) use form::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT, TRUTH, Unread};
+pub(crate) use form::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT, TRUTH};
 pub(crate) use markup::{html_to_text, resolve_entities};
 pub(crate) use media::{media_kind, shared_file};
 pub(crate) use message::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip};
@@ -58,3 +61,4 @@ pub use sample::{Sample, has_json_keys};
 pub(crate) use time_order::{TimeOrder, TimedRecord};
 pub(crate) use tree::Tree;
 pub(crate) use turn_maker::TurnMaker;
+pub(crate) use unread::Unread;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::message::ChatItem;
-use crate::{SourceError, turn_source::SourceProgress};
+use crate::{SourceError, trimmed::Trimmed, turn_source::SourceProgress};
 
 /// A reader of one platform's export.
 ///
@@ -35,5 +35,10 @@ pub trait ChatReader: Send {
     /// The parts that were not read, of messages that were; counted by name.
     fn unread(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
+    }
+
+    /// What was cut off from messages as quotation, signature or notice.
+    fn trimmed(&self) -> Trimmed {
+        Trimmed::default()
     }
 }

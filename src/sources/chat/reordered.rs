@@ -12,7 +12,7 @@ use super::{
     reader::ChatReader,
     time_order::{OldestFirst, TimeOrder, TimedRecord},
 };
-use crate::{SourceError, turn_source::SourceProgress};
+use crate::{SourceError, trimmed::Trimmed, turn_source::SourceProgress};
 
 /// A platform's two steps.
 pub(crate) trait Unordered: Send {
@@ -40,6 +40,11 @@ pub(crate) trait Unordered: Send {
     /// As [`ChatReader::unread`].
     fn unread(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
+    }
+
+    /// As [`ChatReader::trimmed`].
+    fn trimmed(&self) -> Trimmed {
+        Trimmed::default()
     }
 }
 
@@ -109,5 +114,9 @@ impl<P: Unordered> ChatReader for Reordered<P> {
 
     fn unread(&self) -> BTreeMap<String, u64> {
         self.platform.unread()
+    }
+
+    fn trimmed(&self) -> Trimmed {
+        self.platform.trimmed()
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct Routing {
     template: Template,
     /// The template as the user wrote it.
     written: String,
+    /// The bank that it names, where it has no placeholder.
+    only_bank: Option<Bank>,
     only: Vec<String>,
     except: Vec<String>,
     include: Vec<Include>,
@@ -78,6 +80,7 @@ impl Routing {
         };
         Ok(Self {
             template: Template::parse(&template)?,
+            only_bank: Bank::parse(&template).ok(),
             written: template,
             before: HashMap::new(),
             changed: false,
@@ -118,6 +121,11 @@ impl Routing {
     pub(super) fn reads_all(&self) -> bool {
         let includes = |kind: &Include| self.include.contains(kind);
         self.only.is_empty() && self.except.is_empty() && includes(&Include::Private) && includes(&Include::Direct)
+    }
+
+    /// The bank of every conversation, where the template has no placeholder.
+    pub(super) fn only_bank(&self) -> Option<&Bank> {
+        self.only_bank.as_ref()
     }
 
     /// The bank template, as the user wrote it.

@@ -1,8 +1,8 @@
 //! Converts chat items into turn events.
 //!
 //! In: what was found on a platform, in an export or live, and the settings. Out: turn events and dead letters. Every
-//! turn's id is `CONVERSATION/MESSAGE`, so that every reader of a conversation produces the same ids. A text beyond the
-//! limit of a turn is cut and counted. Nothing from a conversation that the user did not choose ever leaves this
+//! turn's id is `CONVERSATION/MESSAGE`, so that every reader of a conversation produces the same ids; one with a phone
+//! number or a mail address is hidden, and so is such a session. A text beyond the limit of a turn is cut and counted. Nothing from a conversation that the user did not choose ever leaves this
 //! module, as a turn or as a dead letter, and no text leaves it before its redaction.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -22,8 +22,8 @@ use crate::{
 use nouns::{
     config::SourceSettings,
     model::{
-        Attachment, Bank, DeadLetter, Deletion, EventTime, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, SpeakerKind,
-        Turn, TurnEvent,
+        Attachment, Bank, DeadLetter, Deletion, EventTime, IdSalt, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES,
+        SpeakerKind, Turn, TurnEvent,
     },
 };
 
@@ -39,6 +39,7 @@ pub(crate) struct TurnMaker {
     routing: Routing,
     people: People,
     redaction: Redaction,
+    salt: IdSalt,
     /// What was left out or changed so far.
     pub counts: SourceCounts,
     /// The time of each bank's last message.
@@ -55,9 +56,15 @@ impl TurnMaker {
             routing: Routing::new(settings, format)?,
             people: People::open(settings.aliases.as_deref())?,
             redaction: Redaction::new(&settings.redact)?,
+            salt: IdSalt::default(),
             counts: SourceCounts::default(),
             latest: BTreeMap::new(),
         })
+    }
+
+    /// Hides ids with this salt.
+    pub(crate) fn hide_with(&mut self, salt: IdSalt) {
+        self.salt = salt;
     }
 
     /// Gives accounts and conversations the names that they had in an earlier run.
@@ -105,7 +112,7 @@ impl TurnMaker {
             ChatItem::Message(message) => self.message(*message, origin, batch)?,
             ChatItem::Deletion { conversation, id, version } => {
                 if let Some((bank, _)) = self.place(&conversation)? {
-                    let turn = turn_id(&conversation.id, &id);
+                    let turn = self.id(&conversation.id, &id);
                     let version = version.unwrap_or(u64::MAX);
                     batch.events.push(TurnEvent::Deletion(Deletion { bank, turn, version }));
                 }
@@ -117,13 +124,14 @@ impl TurnMaker {
                 self.skip(skip.name());
             }
             ChatItem::Reject { conversation, letter } => {
-                let is_chosen = match &conversation {
-                    Some(conversation) => self.place(conversation)?.is_some(),
-                    None => true,
+                let bank = match &conversation {
+                    Some(conversation) => match self.place(conversation)? {
+                        Some((bank, _)) => Some(bank),
+                        None => return Ok(()),
+                    },
+                    None => self.routing.only_bank().cloned(),
                 };
-                if is_chosen {
-                    batch.rejects.push(self.redacted(letter));
-                }
+                batch.rejects.push(self.redacted(letter.in_bank(bank)));
             }
         }
         Ok(())
@@ -147,15 +155,15 @@ impl TurnMaker {
         let text = self.text(&text, MAX_TEXT_BYTES - captions);
         let turn = Turn {
             bank,
-            turn: turn_id(conversation, &message.id),
+            turn: self.id(conversation, &message.id),
             version: message.version,
             speaker,
             kind: message.author.bot.then_some(SpeakerKind::Bot),
             text,
             time: message.time,
-            session,
-            thread: message.thread.map(|thread| turn_id(conversation, &thread)),
-            reply_to: message.reply_to.map(|reply_to| turn_id(conversation, &reply_to)),
+            session: session.map(|session| self.salt.hide(&session)),
+            thread: message.thread.map(|thread| self.id(conversation, &thread)),
+            reply_to: message.reply_to.map(|reply_to| self.id(conversation, &reply_to)),
             attachments,
         };
         if turn.text.trim().is_empty() && turn.captions().next().is_none() {
@@ -165,7 +173,7 @@ impl TurnMaker {
         if let Err(reason) = turn.check() {
             let payload = serde_json::to_vec(&turn).unwrap_or_default();
             let origin = format!("{origin}: {}", turn.turn);
-            let letter = DeadLetter::new(origin, reason.to_string(), &payload);
+            let letter = DeadLetter::new(origin, reason.to_string(), &payload).in_bank(Some(turn.bank));
             batch.rejects.push(self.redacted(letter));
             return Ok(());
         }
@@ -190,6 +198,11 @@ impl TurnMaker {
                 Ok(None)
             }
         }
+    }
+
+    /// The id of a message as it is stored.
+    fn id(&self, conversation: &str, message: &str) -> String {
+        self.salt.hide(&turn_id(conversation, message))
     }
 
     /// A text in which mentioned accounts have the names that they have in this bank.

@@ -16,7 +16,7 @@ use super::{
     shared::field,
     snowflake::{id_of, parse},
 };
-use crate::chat::{ChatItem, Conversation, Privacy};
+use crate::chat::{ChatItem, Conversation, Form, LIST, NUMBER, OBJECT, Privacy, TEXT, TRUTH, Unread};
 
 /// The permission to see a channel.
 const VIEW_CHANNEL: u64 = 1 << 10;
@@ -24,6 +24,61 @@ const VIEW_CHANNEL: u64 = 1 << 10;
 const WITH_MESSAGES: [u64; 9] = [0, 1, 2, 3, 5, 10, 11, 12, 13];
 /// DiscordChatExporter's name for the server of direct messages.
 const DIRECT: &str = "Direct Messages";
+
+/// The fields of a message. What the reader of an export reads is listed as a whole or by its parts.
+const FORM: Form = Form {
+    needed: &[],
+    other: &[
+        ("content", ANY),
+        ("attachments[]", ANY),
+        ("attachments[]/filename", ANY),
+        ("embeds[]/title", ANY),
+        ("embeds[]/description", ANY),
+        ("embeds[]/author/name", ANY),
+        ("embeds[]/footer/text", ANY),
+        ("embeds[]/fields[]/name", ANY),
+        ("embeds[]/fields[]/value", ANY),
+        ("sticker_items[]/name", ANY),
+        ("message_snapshots[]/message", ANY),
+    ],
+    known: &[
+        "author",
+        "member",
+        "mentions",
+        "mention_roles",
+        "mention_channels",
+        "reactions",
+        "nonce",
+        "activity",
+        "application",
+        "message_reference",
+        "referenced_message",
+        "interaction_metadata",
+        "interaction",
+        "thread",
+        "stickers",
+        "role_subscription_data",
+        "resolved",
+        "call",
+        "embeds[]/provider",
+        "embeds[]/image",
+        "embeds[]/thumbnail",
+        "embeds[]/video",
+        "**/proxy_url",
+        "**/icon_url",
+        "**/content_type",
+        "**/waveform",
+        "**/placeholder",
+        "**/mentions",
+        "**/mention_roles",
+        "**/format_type",
+        "**/proxy_icon_url",
+        "attachments[]/title",
+    ],
+    remedy: "report it",
+};
+/// Fields may hold any kind of value: those of an API do.
+const ANY: u8 = TEXT | NUMBER | TRUTH | OBJECT | LIST;
 
 /// What is known about servers and channels.
 #[derive(Debug, Default)]
@@ -34,6 +89,8 @@ pub(crate) struct Servers {
     channels: HashMap<String, Value>,
     channel_names: HashMap<String, String>,
     roles: HashMap<String, String>,
+    /// Fields that were not read.
+    pub(crate) unread: Unread,
 }
 
 impl Servers {
@@ -107,13 +164,15 @@ impl Servers {
     ///
     /// # Errors
     /// The conversation, if it is known, and why the message cannot be read.
-    pub(crate) fn item(&self, message: &Value) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
+    pub(crate) fn item(&mut self, message: &Value) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
         let id = message.get("channel_id").and_then(id_of);
         let Some(channel) = id.as_deref().and_then(|id| self.channel(id)) else {
             return Err((None, format!("channel_id: {} is not known; let the bot see it", id.unwrap_or_default())));
         };
+        let odd = FORM.check(&mut message.clone());
         let item = channel.item(&self.exported(message), &self.channel_names);
-        item.map_err(|reason| (Some(Arc::clone(&channel.conversation)), reason))
+        item.and_then(|item| odd?.judge(item, &mut self.unread))
+            .map_err(|reason| (Some(Arc::clone(&channel.conversation)), reason))
     }
 
     /// The deletion of a message; `None` if its channel is not known.
@@ -271,7 +330,7 @@ mod tests {
         message
     }
 
-    fn said(servers: &Servers, message: &Value) -> ChatMessage {
+    fn said(servers: &mut Servers, message: &Value) -> ChatMessage {
         match servers.item(message).unwrap() {
             ChatItem::Message(message) => *message,
             other => panic!("{other:?}"),
@@ -332,7 +391,7 @@ mod tests {
                 json!({"content": "", "forwardedMessage": {"content": "look"}}),
             ),
         ] {
-            assert_eq!(said(&servers(), &message("10", live.clone())), exported_twin(export), "{live}");
+            assert_eq!(said(&mut servers(), &message("10", live.clone())), exported_twin(export), "{live}");
         }
     }
 
@@ -351,7 +410,7 @@ mod tests {
             ("22", "22", "private", Privacy::Private, None),
             ("30", "30", "Bo, cy", Privacy::Direct, None),
         ] {
-            let found = said(&servers, &message(channel, json!({})));
+            let found = said(&mut servers, &message(channel, json!({})));
             assert_eq!((found.conversation.id.as_str(), found.conversation.name.as_str()), (id, name));
             assert_eq!((found.conversation.privacy, found.thread.as_deref()), (privacy, thread), "{channel}");
         }
@@ -369,7 +428,7 @@ mod tests {
     fn a_renamed_server_stays_the_same() {
         let mut servers = servers();
         servers.learn_server(&json!({"id": "1", "name": "Crafters"}));
-        let found = said(&servers, &message("10", json!({})));
+        let found = said(&mut servers, &message("10", json!({})));
         assert_eq!(found.conversation.workspace.as_deref(), Some("Makers"));
     }
 }

@@ -39,6 +39,7 @@ const MAX_DESCRIPTION_BYTES: u64 = 16 << 20;
 const FORM: Form = Form {
     needed: &[("ID", NUMBER | TEXT), ("Timestamp", TEXT), ("Contents", TEXT)],
     other: &[("Attachments", TEXT)],
+    known: &[],
     remedy: "request the package again",
 };
 

@@ -18,6 +18,7 @@ use super::{
     error::LiveError,
     feed::{Arrival, Feed},
     heard::Heard,
+    part::judged,
     secret::Secret,
     socket::{Socket, SocketMessage},
     web::Web,
@@ -26,9 +27,11 @@ use crate::{
     chat::{ChatItem, Skip},
     discord::Servers,
 };
-use nouns::{config::LiveSettings, model::DeadLetter};
+use nouns::{config::LiveSettings, half_characters::without_half_characters, model::DeadLetter};
 
 const API: &str = "https://discord.com/api/v10";
+/// What Discord answers whenever it works: the address of its gateway.
+const PROBE: &str = "gateway/bot";
 /// The gateway intents: servers, their messages, direct messages, and the content of messages.
 const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
 /// Milliseconds from 1970 to the beginning of 2015, from which Discord counts.
@@ -128,7 +131,7 @@ impl Discord {
         let url = match &self.cursor.session {
             Some(session) => session.url.clone(),
             None => {
-                let reply = self.web.get("gateway/bot", &[])?;
+                let reply = self.web.get(PROBE, &[])?;
                 reply.get("url").and_then(Value::as_str).unwrap_or_default().to_owned()
             }
         };
@@ -187,7 +190,7 @@ impl Discord {
                 }
             };
             wait = Duration::ZERO;
-            let event: Value = serde_json::from_str(&text).unwrap_or_default();
+            let event: Value = serde_json::from_slice(&without_half_characters(text.as_bytes())).unwrap_or_default();
             match event.get("op").and_then(Value::as_u64) {
                 Some(0) => found.push(event),
                 Some(1) => connection.beat(self.cursor.session.as_ref().map(|session| session.seq))?,
@@ -300,8 +303,9 @@ impl Discord {
 
     fn message(&mut self, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         let channel = message.get("channel_id").and_then(Value::as_str).unwrap_or_default();
-        self.learn(channel)?;
+        self.learn(channel, arrival)?;
         let item = self.servers.item(message);
+        arrival.unread.take(&mut self.servers.unread);
         if let (Ok(ChatItem::Message(_)), Some(id)) = (&item, id_of(message)) {
             self.cursor.heard.add(channel, id);
         }
@@ -322,7 +326,7 @@ impl Discord {
     }
 
     fn deletion(&mut self, channel: &str, id: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
-        self.learn(channel)?;
+        self.learn(channel, arrival)?;
         if let Ok(id) = id.parse() {
             self.cursor.heard.remove(channel, &id);
         }
@@ -331,19 +335,25 @@ impl Discord {
     }
 
     /// Requests a channel that is not known, a thread's parent channel, and the server.
-    fn learn(&mut self, channel: &str) -> Result<(), LiveError> {
-        let known = |reply: Result<Value, LiveError>| match reply {
+    fn learn(&mut self, channel: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
+        let (origin, web) = (&self.origin, &self.web);
+        let mut known = |path: &str| match judged(origin, path, web.get(path, &[]), || web.get(PROBE, &[])) {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(given_up)) => {
+                arrival.give_up(origin, given_up, path);
+                Ok(Value::Null)
+            }
             // The bot may not see it; the rejected message will say so.
             Err(LiveError::Refused { .. }) => Ok(Value::Null),
-            other => other,
+            Err(error) => Err(error),
         };
         for _ in 0..2 {
             let Some(unknown) = self.servers.unknown_channel(channel) else { break };
-            let reply = known(self.web.get(&format!("channels/{unknown}"), &[]))?;
+            let reply = known(&format!("channels/{unknown}"))?;
             self.servers.learn_channel(&reply, None);
         }
         if let Some(server) = self.servers.unknown_server(channel) {
-            let reply = known(self.web.get(&format!("guilds/{server}"), &[]))?;
+            let reply = known(&format!("guilds/{server}"))?;
             self.servers.learn_server(&reply);
         }
         Ok(())
@@ -359,8 +369,14 @@ impl Discord {
         let limit = PAGE.to_string();
         let query = [("after", after.to_string()), ("limit", limit)];
         let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        let reply = match self.web.get(&format!("channels/{channel}/messages"), &query) {
-            Ok(reply) => reply,
+        let path = format!("channels/{channel}/messages");
+        let web = &self.web;
+        let reply = match judged(&self.origin, &path, web.get(&path, &query), || web.get(PROBE, &[])) {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(given_up)) => {
+                arrival.give_up(&self.origin, given_up, &path);
+                Value::Array(Vec::new())
+            }
             Err(LiveError::Limited { after, .. }) => {
                 self.next_request = Instant::now() + after;
                 return Ok(());

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::error::LiveError;
-use crate::chat::ChatItem;
+use super::{error::LiveError, part::GivenUp};
+use crate::chat::{ChatItem, Unread};
 use nouns::model::{DeadLetter, TurnEvent};
 
 /// What has arrived.
@@ -19,8 +19,20 @@ pub(super) struct Arrival {
     pub(super) rejects: Vec<DeadLetter>,
     /// What the user should know.
     pub(super) notices: Vec<String>,
+    /// Fields of messages that were not read.
+    pub(super) unread: Unread,
     /// Whether there is anything to commit: something came, or the position has moved.
     pub(super) moved: bool,
+}
+
+impl Arrival {
+    /// Notes a part of the platform that is given up, once: `what` names the request, and holds no words of anybody.
+    pub(super) fn give_up(&mut self, origin: &str, given_up: GivenUp, what: &str) {
+        if given_up.is_new {
+            let reason = format!("{}; an export has what is missing", given_up.problem);
+            self.rejects.push(DeadLetter::new(origin.to_owned(), reason, what.as_bytes()));
+        }
+    }
 }
 
 /// A connection to one platform.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{feed::Arrival, webhook::Delivered};
 use crate::chat::ChatItem;
-use nouns::model::DeadLetter;
+use nouns::{half_characters::without_half_characters, model::DeadLetter};
 
 /// The maximum number of bodies that one commit covers.
 const MOST_AT_ONCE: usize = 256;
@@ -52,7 +52,7 @@ impl Inbox {
         let mut values = Vec::new();
         for body in self.next(wait) {
             arrival.moved = true;
-            match serde_json::from_slice(&body) {
+            match serde_json::from_slice(&without_half_characters(&body)) {
                 Ok(value) => values.push(value),
                 Err(e) => {
                     let letter = DeadLetter::new(origin.to_owned(), format!("not JSON: {e}"), &body);

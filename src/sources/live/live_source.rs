@@ -7,7 +7,10 @@
 //! that was not committed, drop the source and open it again: everything since then is returned again, and duplicates
 //! change nothing.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crossbeam_channel::Receiver;
 use serde::{Deserialize, Serialize};
@@ -31,7 +34,7 @@ use crate::{
 };
 use nouns::{
     config::{LiveSettings, Platform},
-    model::{DeadLetter, TurnEvent},
+    model::{DeadLetter, IdSalt, TurnEvent},
 };
 
 /// The version of the stored position and names.
@@ -52,6 +55,8 @@ pub struct LiveBatch {
     pub skipped: BTreeMap<&'static str, u64>,
     /// What the user should know.
     pub notices: Vec<String>,
+    /// Fields with words that were not read, of messages that were, by name.
+    pub unread: BTreeMap<String, u64>,
 }
 
 /// A stored value with its schema version.
@@ -67,6 +72,8 @@ pub struct LiveSource {
     origin: String,
     turns: TurnMaker,
     feed: Box<dyn Feed>,
+    /// The unread fields that were told.
+    told: BTreeSet<String>,
 }
 
 impl LiveSource {
@@ -109,7 +116,14 @@ impl LiveSource {
             Platform::Matrix => Box::new(Matrix::open(settings, &origin, cursor)?),
             Platform::Webhook => Box::new(SignedWebhook::open(settings, &origin, inbox)?),
         };
-        Ok(Self { name: settings.name.clone(), origin, turns, feed })
+        Ok(Self { name: settings.name.clone(), origin, turns, feed, told: BTreeSet::new() })
+    }
+
+    /// The same source, whose turns' ids are hidden with the salt of a log.
+    #[must_use]
+    pub fn with_id_salt(mut self, salt: IdSalt) -> Self {
+        self.turns.hide_with(salt);
+        self
     }
 
     /// Waits up to `wait` for what comes next; `None` if there is nothing to commit.
@@ -117,7 +131,7 @@ impl LiveSource {
     /// # Errors
     /// [`LiveError`]; after it, open the source again.
     pub fn next(&mut self, wait: Duration) -> Result<Option<LiveBatch>, LiveError> {
-        let Arrival { items, events, rejects, notices, moved } = self.feed.next(wait)?;
+        let Arrival { items, events, rejects, mut notices, unread, moved } = self.feed.next(wait)?;
         if !moved {
             return Ok(None);
         }
@@ -129,7 +143,11 @@ impl LiveSource {
         let names = self.turns.assigned().map(|names| json(&names));
         let SourceBatch { events, rejects } = batch;
         let skipped = std::mem::take(&mut self.turns.counts.skipped);
-        Ok(Some(LiveBatch { events, rejects, cursor: json(&self.feed.cursor()), names, skipped, notices }))
+        let unread = unread.counts().clone();
+        for field in unread.keys().filter(|field| self.told.insert((*field).clone())) {
+            notices.push(format!("unread: {field}: a field with words that is not known; its words are not stored"));
+        }
+        Ok(Some(LiveBatch { events, rejects, cursor: json(&self.feed.cursor()), names, skipped, notices, unread }))
     }
 
     /// Confirms to the platform what was committed.

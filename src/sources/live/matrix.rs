@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     error::LiveError,
     feed::{Arrival, Feed},
+    part::judged,
     secret::Secret,
     web::Web,
 };
@@ -81,15 +82,15 @@ impl Matrix {
             return Ok(());
         }
         if !timeline.is_empty() && !self.rooms.knows(id) {
-            let state = self.web.get(&format!("rooms/{}/state", escaped(id)), &[])?;
-            self.rooms.learn(id, state.as_array().into_iter().flatten());
+            let state = self.part(&format!("rooms/{}/state", escaped(id)), &[], arrival)?;
+            self.rooms.learn(id, state.iter().flat_map(Value::as_array).flatten());
         }
         if self.rooms.knows(id) {
             self.rooms.learn(id, list("/state/events"));
         }
         let is_cut = joined.pointer("/timeline/limited").and_then(Value::as_bool) == Some(true);
         if let (true, Some(from)) = (is_cut, joined.pointer("/timeline/prev_batch").and_then(Value::as_str)) {
-            let missed = self.before(id, from, since)?;
+            let missed = self.before(id, from, since, arrival)?;
             if missed.len() >= MOST_MISSED {
                 let name = self.rooms.conversation(id).name.clone();
                 arrival.notices.push(format!(
@@ -105,12 +106,13 @@ impl Matrix {
     }
 
     /// The events of a room between the last sync and the timeline of this one, oldest first.
-    fn before(&self, room: &str, from: &str, since: &str) -> Result<Vec<Value>, LiveError> {
+    fn before(&self, room: &str, from: &str, since: &str, arrival: &mut Arrival) -> Result<Vec<Value>, LiveError> {
         let path = format!("rooms/{}/messages", escaped(room));
         let mut found = Vec::new();
         let mut from = from.to_owned();
         loop {
-            let reply = self.web.get(&path, &[("dir", "b"), ("from", &from), ("to", since), ("limit", PAGE)])?;
+            let query = [("dir", "b"), ("from", from.as_str()), ("to", since), ("limit", PAGE)];
+            let Some(reply) = self.part(&path, &query, arrival)? else { break };
             let page = reply.get("chunk").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             found.extend(page.iter().cloned());
             match reply.get("end").and_then(Value::as_str) {
@@ -124,12 +126,25 @@ impl Matrix {
         Ok(found)
     }
 
+    /// Requests what belongs to one room; `None` if that is given up, which becomes a dead letter.
+    fn part(&self, path: &str, query: &[(&str, &str)], arrival: &mut Arrival) -> Result<Option<Value>, LiveError> {
+        let ended = self.web.get(path, query);
+        Ok(match judged(&self.origin, path, ended, || self.web.get("account/whoami", &[]))? {
+            Ok(reply) => Some(reply),
+            Err(given_up) => {
+                arrival.give_up(&self.origin, given_up, path);
+                None
+            }
+        })
+    }
+
     fn event(&mut self, room: &str, event: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         let item = match self.rooms.item(room, event) {
             Ok(Followed::Item(item)) => Ok(item),
             Ok(Followed::EditOf(of)) => {
-                match self.web.get(&format!("rooms/{}/event/{}", escaped(room), escaped(&of)), &[]) {
-                    Ok(original) => self.rooms.edited(room, &original, event),
+                match self.part(&format!("rooms/{}/event/{}", escaped(room), escaped(&of)), &[], arrival) {
+                    Ok(Some(original)) => self.rooms.edited(room, &original, event),
+                    Ok(None) => Ok(ChatItem::Skip(Skip::Unsupported)),
                     // The server does not have the event, or does not show it.
                     Err(LiveError::Refused { .. }) => Ok(ChatItem::Skip(Skip::Unsupported)),
                     Err(error) => return Err(error),
@@ -165,6 +180,7 @@ impl Feed for Matrix {
                 .notices
                 .push(format!("the room {name:?} ({room}) is encrypted: its messages are counted, but not read"));
         }
+        arrival.unread.take(&mut self.rooms.unread);
         arrival.moved = next != since;
         next.clone_into(&mut self.cursor.since);
         Ok(arrival)

@@ -9,8 +9,8 @@
 //! `live_source` is a source as its runner sees it. `feed` is the interface that each platform implements: `telegram`,
 //! `discord`, `matrix`, `slack` (with `slack_gap` for what happened while the app was offline), and `signed`, the
 //! webhook for everything else. `heard` remembers the last messages that were received. `webhook` checks incoming
-//! requests by their `signature`; `inbox` holds them for their source. `web` calls a platform's API, `socket` keeps a
-//! connection to it, `recent` recognises duplicates, `secret` reads tokens.
+//! requests by their `signature`; `inbox` holds them for their source. `web` calls a platform's API, and `part` says when one
+//! part of it is given up; `socket` keeps a connection to it, `recent` recognises duplicates, `secret` reads tokens.
 
 mod discord;
 mod error;
@@ -19,6 +19,7 @@ mod heard;
 mod inbox;
 mod live_source;
 mod matrix;
+mod part;
 mod recent;
 mod secret;
 mod signature;

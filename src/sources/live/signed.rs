@@ -17,7 +17,7 @@ use super::{
 use crate::SourceError;
 use nouns::{
     config::LiveSettings,
-    model::{Bank, DeadLetter, TurnEvent, UniqueJson},
+    model::{Bank, DeadLetter, TurnEvent, UniqueJson, stated_bank},
 };
 
 /// The requests of a signed webhook.
@@ -46,7 +46,7 @@ impl SignedWebhook {
                 Err(e) => {
                     // Nothing after the error can be read either.
                     let reason = format!("not JSON: {e}; send a record, an array of records, or one per line");
-                    return arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, body));
+                    return arrival.rejects.push(self.letter(reason, body, None));
                 }
             }
         }
@@ -67,12 +67,20 @@ impl SignedWebhook {
             Ok(event) if self.may_write(event.bank()) => arrival.events.push(event),
             Ok(event) => {
                 let reason = format!("bank: {} is neither {} nor below it; name such a bank", event.bank(), self.bank);
-                arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, json.as_bytes()));
+                arrival.rejects.push(self.letter(reason, json.as_bytes(), None));
             }
             Err(reason) => {
-                arrival.rejects.push(DeadLetter::new(self.origin.clone(), reason, json.as_bytes()));
+                let stated = stated_bank(json.as_bytes());
+                arrival.rejects.push(self.letter(reason, json.as_bytes(), stated));
             }
         }
+    }
+
+    /// A record that cannot be read. It is of the bank that it states, if this source may write there; else of the
+    /// source's own.
+    fn letter(&self, reason: String, record: &[u8], stated: Option<Bank>) -> DeadLetter {
+        let bank = stated.filter(|bank| self.may_write(bank)).unwrap_or_else(|| self.bank.clone());
+        DeadLetter::new(self.origin.clone(), reason, record).in_bank(Some(bank))
     }
 
     /// Whether a bank is the source's bank or below it.
@@ -128,6 +136,7 @@ mod tests {
             signed.take(body.as_bytes(), &mut arrival);
             let found: Vec<&str> = arrival.events.iter().map(|event| event.bank().as_str()).collect();
             assert_eq!((found, arrival.rejects.len()), (banks, rejects), "{body}");
+            assert!(arrival.rejects.iter().all(|letter| letter.bank == Bank::parse("b").ok()), "{body}");
         }
     }
 }

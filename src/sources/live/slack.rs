@@ -22,6 +22,7 @@ use super::{
     feed::{Arrival, Feed},
     heard::{Heard, OF_CONVERSATION},
     inbox::Inbox,
+    part::judged,
     recent::Recent,
     secret::Secret,
     slack_gap::{Gap, Missed, Step},
@@ -35,10 +36,13 @@ use crate::{
 };
 use nouns::{
     config::{Include, LiveSettings},
+    half_characters::without_half_characters,
     model::DeadLetter,
 };
 
 const API: &str = "https://slack.com/api";
+/// What Slack answers whenever it works: who the token is.
+const PROBE: &str = "auth.test";
 /// The subtypes of events about another message.
 const CHANGED: &str = "message_changed";
 const DELETED: &str = "message_deleted";
@@ -139,7 +143,7 @@ impl Slack {
     /// Identifies the workspace, connects, and plans the requests for what was missed. The connection is open before
     /// the requests are planned, so no message is lost in between.
     fn begin(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
-        let me = api(&self.web, "auth.test", &[])?;
+        let me = api(&self.web, PROBE, &[])?;
         let team = me.get("team_id").and_then(Value::as_str).unwrap_or_default();
         self.owner = EventOwner::of(&me);
         let mut workspace = Workspace::new(team, self.zone.clone());
@@ -206,15 +210,22 @@ impl Slack {
     fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
         let Some(gap) = self.gaps.front_mut() else { return Ok(()) };
         let web = &self.web;
-        let step = match gap.step(|method, query| api(web, method, query)) {
-            Ok(step) => step,
+        let stepped = gap.step(|method, query| api(web, method, query));
+        let part = format!("conversations.history {}", gap.channel());
+        let missed = match judged(&self.origin, &part, stepped, || api(web, PROBE, &[])) {
+            Ok(Ok(Step::Done(missed))) => missed,
+            Ok(Ok(Step::More)) => return Ok(()),
+            Ok(Err(given_up)) => {
+                arrival.give_up(&self.origin, given_up, &part);
+                Missed::default()
+            }
             Err(LiveError::Limited { after, .. }) => {
                 self.next_request = Instant::now() + after;
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        let Step::Done(Missed { messages, deleted }) = step else { return Ok(()) };
+        let Missed { messages, deleted } = missed;
         let Some(gap) = self.gaps.pop_front() else { return Ok(()) };
         let deletion = |ts: String| json!({"type": "message", "subtype": DELETED, "deleted_ts": ts});
         for message in messages.into_iter().chain(deleted.into_iter().map(deletion)) {
@@ -262,8 +273,10 @@ impl Slack {
 
     fn message(&mut self, channel: &str, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
         let Some(workspace) = &mut self.workspace else { return Ok(()) };
-        learn(&self.web, workspace, channel, message)?;
+        let asking = Asking { web: &self.web, origin: &self.origin };
+        learn(&asking, workspace, channel, message, arrival)?;
         let item = workspace.item(channel, message);
+        arrival.unread.take(&mut workspace.unread);
         let text = |key: &str| message.get(key).and_then(Value::as_str);
         let ts = text("ts").unwrap_or_default();
         match text("subtype") {
@@ -304,7 +317,8 @@ impl Slack {
             let Some(socket) = open else { return Err(LiveError::Lost("not connected to Slack".to_owned())) };
             match socket.read(wait)? {
                 SocketMessage::Text(text) => {
-                    let envelope: Value = serde_json::from_str(&text).unwrap_or_default();
+                    let text = without_half_characters(text.as_bytes());
+                    let envelope: Value = serde_json::from_slice(&text).unwrap_or_default();
                     if envelope.get("type").and_then(Value::as_str) == Some("disconnect") {
                         // Slack refreshes connections; the next one is opened before this one closes.
                         *open = Some(Box::new(connect(app)?));
@@ -462,26 +476,38 @@ fn connect(app: &Web) -> Result<Socket, LiveError> {
     Socket::connect(reply.get("url").and_then(Value::as_str).unwrap_or_default())
 }
 
+/// Where names are requested.
+struct Asking<'a> {
+    web: &'a Web,
+    origin: &'a str,
+}
+
 /// Requests the accounts and the conversation of a message if they are not known.
-fn learn(web: &Web, workspace: &mut Workspace, channel: &str, message: &Value) -> Result<(), LiveError> {
+fn learn(
+    asking: &Asking<'_>,
+    workspace: &mut Workspace,
+    channel: &str,
+    message: &Value,
+    arrival: &mut Arrival,
+) -> Result<(), LiveError> {
     for id in workspace.unasked(message) {
-        let reply = known(web, "users.info", &[("user", &id)])?;
+        let reply = known(asking, "users.info", &[("user", &id)], arrival)?;
         workspace.learn_account(&id, reply.get("user").cloned().unwrap_or_default());
     }
     if workspace.knows(channel) {
         return Ok(());
     }
-    let reply = known(web, "conversations.info", &[("channel", channel)])?;
+    let reply = known(asking, "conversations.info", &[("channel", channel)], arrival)?;
     let Some(info) = reply.get("channel") else { return Ok(()) };
     let is = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
     let mut members = Vec::new();
     if is("is_im") || is("is_mpim") {
-        let reply = known(web, "conversations.members", &[("channel", channel), ("limit", "100")])?;
+        let reply = known(asking, "conversations.members", &[("channel", channel), ("limit", "100")], arrival)?;
         let listed = reply.get("members").and_then(Value::as_array);
         members.extend(listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
         for id in workspace.unasked(&json!({ "text": members.iter().map(|id| format!("<@{id}>")).collect::<String>() }))
         {
-            let reply = known(web, "users.info", &[("user", &id)])?;
+            let reply = known(asking, "users.info", &[("user", &id)], arrival)?;
             workspace.learn_account(&id, reply.get("user").cloned().unwrap_or_default());
         }
     }
@@ -489,8 +515,9 @@ fn learn(web: &Web, workspace: &mut Workspace, channel: &str, message: &Value) -
     Ok(())
 }
 
-/// Requests names. Waits if Slack asks for a pause; returns null if Slack does not know the id.
-fn known(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
+/// Requests names. Waits if Slack asks for a pause; returns null if Slack does not know the id, or never tells it.
+fn known(asking: &Asking<'_>, method: &str, query: &[(&str, &str)], arrival: &mut Arrival) -> Result<Value, LiveError> {
+    let Asking { web, origin } = *asking;
     // Slack would refuse an invalid id as an invalid argument every time, so it is not requested.
     if query.first().is_some_and(|(_, id)| id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
         return Ok(Value::Null);
@@ -502,13 +529,18 @@ fn known(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveE
         });
         if is_unknown { Ok(Value::Null) } else { accepted(method, reply) }
     };
-    match ask() {
+    let ended = match ask() {
         Err(LiveError::Limited { after, .. }) if after <= NAME_PAUSE => {
             std::thread::sleep(after);
             ask()
         }
         other => other,
-    }
+    };
+    let part = format!("{method} {}", query.first().map_or("", |(_, id)| id));
+    Ok(judged(origin, &part, ended, || api(web, PROBE, &[]))?.unwrap_or_else(|given_up| {
+        arrival.give_up(origin, given_up, &part);
+        Value::Null
+    }))
 }
 
 /// The current time as a `ts`, set back far enough for any clock skew.

@@ -107,13 +107,15 @@ impl Telegram {
         let Some(message) = WANTED.iter().find_map(|kind| update.get(kind)) else {
             return arrival.items.push(ChatItem::Skip(Skip::Unsupported));
         };
-        arrival.items.push(bot_item(message, &self.zone).unwrap_or_else(|(conversation, reason)| {
-            // Messages that the user did not choose must not be in the dead letters either.
-            let place = json!({ "update_id": update.get("update_id") });
-            let payload = if conversation.is_some() { update } else { &place };
-            let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
-            ChatItem::Reject { conversation, letter }
-        }));
+        arrival.items.push(bot_item(message, &self.zone, &mut arrival.unread).unwrap_or_else(
+            |(conversation, reason)| {
+                // Messages that the user did not choose must not be in the dead letters either.
+                let place = json!({ "update_id": update.get("update_id") });
+                let payload = if conversation.is_some() { update } else { &place };
+                let letter = DeadLetter::new(self.origin.clone(), reason, payload.to_string().as_bytes());
+                ChatItem::Reject { conversation, letter }
+            },
+        ));
     }
 }
 

@@ -10,6 +10,7 @@ use ureq::{Agent, Body, http::Response};
 
 use super::{error::LiveError, secret::Secret};
 use endpoint::{agent, retry_after};
+use nouns::half_characters::without_half_characters;
 
 /// The longest reply that is read.
 const MAX_REPLY_BYTES: u64 = 64 << 20;
@@ -77,7 +78,8 @@ impl Web {
         let asked = header("retry-after").as_deref().and_then(retry_after);
         let body = response.body_mut().with_config().limit(MAX_REPLY_BYTES).lossy_utf8(true).read_to_string();
         let body = body.map_err(|e| LiveError::Lost(format!("{at}: the reply ended early: {e}")))?;
-        let value: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
+        // One half of a character in one record would cost the whole page, each time.
+        let value: Value = serde_json::from_slice(&without_half_characters(body.as_bytes())).unwrap_or(Value::Null);
         let problem = || {
             let words = ["/description", "/message", "/error"].iter().find_map(|place| value.pointer(place)?.as_str());
             let words: String = self.token.mask(words.unwrap_or(&body)).chars().take(MAX_CHARACTERS).collect();

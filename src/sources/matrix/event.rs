@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chat::{Form, NUMBER, OBJECT, TEXT, html_to_text, shared_file};
+use crate::chat::{Form, NUMBER, OBJECT, OddFields, TEXT, html_to_text, shared_file};
 use nouns::model::Attachment;
 
 /// The fields of an event.
@@ -31,6 +31,62 @@ pub(super) const FORM: Form = Form {
         ("content/filename", TEXT),
         ("content/m.mentions", OBJECT),
         ("content/m.relates_to", OBJECT),
+    ],
+    known: &[
+        "unsigned",
+        "age",
+        "prev_content",
+        "replaces_state",
+        "membership",
+        "invite_room_state",
+        "user_id",
+        "content/m.relates_to",
+        "content/m.mentions",
+        "content/format",
+        "content/info",
+        "content/file",
+        "content/geo_uri",
+        "content/org.matrix.msc1767.text",
+        "content/org.matrix.msc1767.html",
+        "content/org.matrix.msc1767.message",
+        "content/org.matrix.msc1767.file",
+        "content/org.matrix.msc1767.audio",
+        "content/org.matrix.msc3245.voice",
+        "content/org.matrix.msc3488.location",
+        "content/org.matrix.msc3488.asset",
+        "content/org.matrix.msc3488.ts",
+        "content/org.matrix.msc3381.poll.start",
+        "content/m.poll",
+        "content/m.text",
+        "content/m.location",
+        "content/m.asset",
+        "content/m.ts",
+        "content/displayname",
+        "content/avatar_url",
+        "content/reason",
+        "content/redacts",
+        "content/algorithm",
+        "content/ciphertext",
+        "content/device_id",
+        "content/sender_key",
+        "content/session_id",
+        "content/m.new_content/msgtype",
+        "content/m.new_content/format",
+        "content/m.new_content/formatted_body",
+        "content/m.new_content/m.mentions",
+        "content/m.new_content/filename",
+        "content/m.new_content/info",
+        "content/m.new_content/url",
+        "content/m.new_content/file",
+        "content/m.new_content/m.relates_to",
+        "content/m.new_content/org.matrix.msc1767.text",
+        "content/m.new_content/org.matrix.msc1767.html",
+        "content/m.new_content/org.matrix.msc1767.message",
+        "content/m.new_content/org.matrix.msc3381.poll.start",
+        "content/com.beeper.linkpreviews",
+        "content/com.beeper.per_message_profile",
+        "content/m.federate",
+        "content/xyz.amorgan.blurhash",
     ],
     remedy: "write it as Element exports it",
 };
@@ -60,6 +116,8 @@ pub(super) struct StoredMessage {
     pub(super) id: String,
     pub(super) sender: String,
     pub(super) what: What,
+    /// Its fields that are not read.
+    pub(super) odd: OddFields,
 }
 
 /// What an event is.

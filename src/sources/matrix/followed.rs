@@ -15,7 +15,7 @@ use super::{
     event::{Event, FORM},
     spoken::{FinalMessage, account, display_name},
 };
-use crate::chat::{Account, ChatItem, Conversation, Privacy, Skip};
+use crate::chat::{Account, ChatItem, Conversation, Privacy, Skip, Unread};
 
 /// The rooms that are known.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Rooms {
     encrypted: BTreeSet<String>,
     /// Those that a notice has named.
     named: BTreeSet<String>,
+    /// Fields that were not read.
+    pub(crate) unread: Unread,
 }
 
 #[derive(Debug, Default)]
@@ -113,7 +115,7 @@ impl Rooms {
     /// # Errors
     /// Why it cannot be read.
     pub(crate) fn item(&mut self, room: &str, event: &Value) -> Result<Followed, String> {
-        let (mut read, _) = FORM.read::<Event>(event.clone())?;
+        let (mut read, odd) = FORM.read::<Event>(event.clone())?;
         if read.state_key.is_some() {
             self.learn(room, [event]);
         }
@@ -151,7 +153,8 @@ impl Rooms {
         let reply_to = read.reply_to().map(str::to_owned);
         let (content, version) = read.edited_content();
         let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
-        Ok(Followed::Item(spoken.item(&|id| self.account(room, id))))
+        let item = spoken.item(&|id| self.account(room, id));
+        Ok(Followed::Item(odd.judge(item, &mut self.unread)?))
     }
 
     /// The item of a message after an edit.
@@ -159,7 +162,7 @@ impl Rooms {
     /// # Errors
     /// Why one of the two cannot be read.
     pub(crate) fn edited(&mut self, room: &str, original: &Value, edit: &Value) -> Result<ChatItem, String> {
-        let (new, _) = FORM.read::<Event>(edit.clone())?;
+        let (new, odd) = FORM.read::<Event>(edit.clone())?;
         let (old, _) = FORM.read::<Event>(original.clone())?;
         if new.sender != old.sender {
             return Ok(ChatItem::Skip(Skip::Unsupported));
@@ -179,6 +182,7 @@ impl Rooms {
         let reply_to = old.reply_to().map(str::to_owned);
         let conversation = self.conversation(room);
         let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
-        Ok(spoken.item(&|id| self.account(room, id)))
+        let item = spoken.item(&|id| self.account(room, id));
+        odd.judge(item, &mut self.unread)
     }
 }

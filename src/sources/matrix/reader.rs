@@ -255,7 +255,6 @@ impl Matrix {
         if !event.is_message() && event.kind != "m.room.redaction" {
             return Ok(Some(ChatItem::Skip(Skip::unsupported(&event.kind))));
         }
-        odd.tell(&mut self.unread);
         let Some(id) = event.event_id.clone() else {
             return self.reject(&missing("event_id"), Some(room), order);
         };
@@ -299,7 +298,7 @@ impl Matrix {
             let (content, version) = event.edited_content();
             What::Said { content, version, thread, reply_to }
         };
-        let payload = serde_json::to_vec(&StoredMessage { room, id, sender, what }).unwrap_or_default();
+        let payload = serde_json::to_vec(&StoredMessage { room, id, sender, what, odd }).unwrap_or_default();
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
         order.add(TimedRecord { unix_ms, file, line: element.line, payload })?;
         Ok(None)
@@ -328,17 +327,23 @@ impl Matrix {
         edits.max_by(|a, b| (a.unix_ms, &a.id).cmp(&(b.unix_ms, &b.id)))
     }
 
-    fn message(&mut self, kept: StoredMessage, conversation: Arc<Conversation>, unix_ms: i64) -> ChatItem {
-        let StoredMessage { room, id, sender, what } = kept;
+    fn message(
+        &mut self,
+        kept: StoredMessage,
+        conversation: Arc<Conversation>,
+        unix_ms: i64,
+    ) -> Result<ChatItem, String> {
+        let StoredMessage { room, id, sender, what, odd } = kept;
         let What::Said { mut content, mut version, thread, reply_to } = what else {
-            return ChatItem::Skip(Skip::Copy);
+            return Ok(ChatItem::Skip(Skip::Copy));
         };
         if let Some(edit) = self.last_edit(&id, &sender).filter(|e| e.unix_ms >= version) {
             (content, version) = (edit.content.clone(), edit.unix_ms);
         }
         let thread = thread.or_else(|| self.roots.contains(&id).then(|| id.clone()));
         let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
-        spoken.item(&|id| self.account(room, id))
+        let item = spoken.item(&|id| self.account(room, id));
+        odd.judge(item, &mut self.unread)
     }
 }
 
@@ -410,7 +415,10 @@ impl Unordered for Matrix {
             }
             What::Said { .. } => match self.removed.get(&kept.id) {
                 Some(version) => ChatItem::Deletion { conversation, id: kept.id, version: Some(*version) },
-                None => self.message(kept, conversation, record.unix_ms),
+                None => self.message(kept, conversation.clone(), record.unix_ms).unwrap_or_else(|reason| {
+                    let letter = DeadLetter::new(origin, reason, &record.payload);
+                    ChatItem::Reject { conversation: Some(conversation), letter }
+                }),
             },
         }
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::chat::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT};
+use crate::chat::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT, TRUTH};
 
 /// A line of the export.
 #[derive(Deserialize)]
@@ -81,6 +81,47 @@ const FORM: Form = Form {
         ("attachments[]", OBJECT),
         ("attachments[]/path", TEXT),
         ("replies", LIST),
+        ("props/attachments[]/pretext", TEXT),
+        ("props/attachments[]/title", TEXT),
+        ("props/attachments[]/text", TEXT),
+        ("props/attachments[]/fallback", TEXT),
+        ("props/attachments[]/fields", LIST),
+        ("props/attachments[]/fields[]/title", TEXT),
+        ("props/attachments[]/fields[]/value", TEXT | NUMBER | TRUTH | OBJECT | LIST),
+    ],
+    known: &[
+        "replies",
+        "reactions",
+        "flagged_by",
+        "is_pinned",
+        "thread_followers",
+        "props/override_username",
+        "props/override_icon_url",
+        "props/override_icon_emoji",
+        "props/from_webhook",
+        "props/from_bot",
+        "props/from_plugin",
+        "props/webhook_display_name",
+        "props/disable_group_highlight",
+        "props/mentionHighlightDisabled",
+        "props/previewed_post",
+        "props/from_oauth_app",
+        "props/addedUserId",
+        "props/addedUsername",
+        "props/username",
+        "props/userId",
+        "props/channel_mentions",
+        "props/attachments[]/actions",
+        "props/attachments[]/author_name",
+        "props/attachments[]/author_icon",
+        "props/attachments[]/author_link",
+        "props/attachments[]/title_link",
+        "props/attachments[]/image_url",
+        "props/attachments[]/thumb_url",
+        "props/attachments[]/footer_icon",
+        "props/attachments[]/fields[]/value",
+        "attachments[]/props",
+        "attachments[]/is_bookmark",
     ],
     remedy: "write it as the bulk export does",
 };

@@ -120,8 +120,8 @@ struct StoredPost {
     /// Time and author of the post that began the thread.
     root: Option<(i64, String)>,
     is_reply: bool,
-    /// Why it becomes a dead letter if it holds no words.
-    odd: Option<String>,
+    /// Its fields that are not read.
+    odd: OddFields,
 }
 
 /// What is wrong with a record, and where it was said if that is known.
@@ -205,7 +205,7 @@ impl Mattermost {
             "user" => export.user.map(|u| serde_json::from_str(u.get()).map(|u| self.user(&u, false))),
             "bot" => export.bot.map(|b| serde_json::from_str(b.get()).map(|b| self.user(&b, true))),
             "post" | "direct_post" => match export.post.or(export.direct_post).map(|p| (p, PostLine::read(p))) {
-                Some((_, Ok((post, odd)))) => return self.post(post, &odd, line, order, found),
+                Some((_, Ok((post, odd)))) => return self.post(post, odd, line, order, found),
                 Some((post, Err(reason))) => {
                     let problem = (place_of_damaged(post), format!("{}: {reason}", export.kind));
                     return self.reject(line.number, problem, &line.bytes, order, found);
@@ -242,7 +242,7 @@ impl Mattermost {
     fn post(
         &mut self,
         mut post: PostLine,
-        odd: &OddFields,
+        odd: OddFields,
         line: &Line,
         order: &mut TimeOrder,
         found: &mut VecDeque<ChatItem>,
@@ -254,17 +254,13 @@ impl Mattermost {
         };
         let root = post.create_at.zip(post.user.clone());
         let own_root = if replies.is_empty() { None } else { root.clone() };
-        odd.tell(&mut self.unread);
         match keep(post, odd, place.clone(), own_root, false) {
             Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
             Err(problem) => self.reject(line.number, problem, &line.bytes, order, found)?,
         }
         for reply in replies {
             let read = PostLine::read(&reply).map_err(|e| (Some(place.clone()), format!("replies: {e}")));
-            let kept = read.and_then(|(reply, odd)| {
-                odd.tell(&mut self.unread);
-                keep(reply, &odd, place.clone(), root.clone(), true)
-            });
+            let kept = read.and_then(|(reply, odd)| keep(reply, odd, place.clone(), root.clone(), true));
             match kept {
                 Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
                 Err(problem) => self.reject(line.number, problem, reply.get().as_bytes(), order, found)?,
@@ -423,7 +419,7 @@ impl Unordered for Mattermost {
             url: None,
         }));
         if text.is_empty() && attachments.is_empty() {
-            return match kept.odd {
+            return match kept.odd.without_words() {
                 None => ChatItem::Skip(Skip::Empty),
                 Some(reason) => ChatItem::Reject {
                     conversation: Some(conversation),
@@ -432,7 +428,7 @@ impl Unordered for Mattermost {
             };
         }
         let root = kept.root.map(|(unix_ms, user)| PositionalIds::default().id(&unix_ms.to_string(), &user));
-        ChatItem::Message(Box::new(ChatMessage {
+        let message = ChatMessage {
             conversation,
             reply_to: if kept.is_reply { root.clone() } else { None },
             thread: if kept.is_reply || root.is_none() { root } else { Some(id.clone()) },
@@ -443,7 +439,9 @@ impl Unordered for Mattermost {
             time,
             attachments,
             mentions,
-        }))
+        };
+        kept.odd.tell_beside(&message.words(), &mut self.unread);
+        ChatItem::Message(Box::new(message))
     }
 
     fn unread(&self) -> BTreeMap<String, u64> {
@@ -485,7 +483,7 @@ fn place_of_damaged(post: &RawValue) -> Option<Place> {
 /// The record that is kept of a post, with its time.
 fn keep(
     mut post: PostLine,
-    odd: &OddFields,
+    odd: OddFields,
     place: Place,
     root: Option<(i64, String)>,
     is_reply: bool,
@@ -504,7 +502,7 @@ fn keep(
         files,
         root,
         is_reply,
-        odd: odd.without_words(),
+        odd,
         place: place.clone(),
     };
     let payload = serde_json::to_vec(&kept).map_err(|e| wrong(&e.to_string()))?;

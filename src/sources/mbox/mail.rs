@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     date::{MailDate, sent},
-    own_words::own_words,
+    own_words::{OwnWords, own_words},
 };
 use crate::{
     chat::{html_to_text, shared_file},
@@ -54,6 +54,9 @@ pub(super) struct Mail {
     /// The parts of its date that could not be read.
     #[serde(skip)]
     pub(super) doubts: Vec<&'static str>,
+    /// What was cut off from its words, by kind.
+    #[serde(skip)]
+    pub(super) trimmed: Vec<(&'static str, String)>,
 }
 
 /// What a mail is.
@@ -114,7 +117,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
         doubts.push("Content-Type");
     }
     let references = references(&mail);
-    let mut text = own_words(&body);
+    let OwnWords { mut text, trimmed } = own_words(&body);
     let answers = !references.is_empty() || REPLY.as_ref().is_some_and(|reply| reply.is_match(subject));
     // The subject is added only to the mail that begins a thread.
     if !answers && !subject.is_empty() {
@@ -142,6 +145,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
         attachments: mail.attachments().filter_map(attachment).collect(),
         references,
         doubts,
+        trimmed,
     })))
 }
 

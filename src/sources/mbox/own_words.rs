@@ -39,18 +39,32 @@ fn is(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
 }
 
-/// The text without what its author did not write.
-pub(super) fn own_words(text: &str) -> String {
+/// A text in two parts.
+#[derive(Debug, Default)]
+pub(super) struct OwnWords {
+    /// What its author wrote.
+    pub(super) text: String,
+    /// What was cut off, by kind: `quotation`, `signature` or `notice`.
+    pub(super) trimmed: Vec<(&'static str, String)>,
+}
+
+/// The text without what its author did not write, and that.
+pub(super) fn own_words(text: &str) -> OwnWords {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\u{a0}')).collect();
     let lines = unframed(&lines);
-    let end = lines.len().min(original(lines)).min(signature(lines)).min(footer(lines));
+    let ends = [("quotation", original(lines)), ("signature", signature(lines)), ("notice", footer(lines))];
+    let (kind, end) = ends.into_iter().min_by_key(|(_, end)| *end).unwrap_or(("quotation", lines.len()));
+    let below = lines.get(end..).unwrap_or_default().join("\n");
     let lines = lines.get(..end).unwrap_or(lines);
-    let mut kept: Vec<String> = Vec::new();
+    let (mut kept, mut quoted, mut notices): (Vec<String>, Vec<String>, Vec<String>) = Default::default();
     for (at, line) in lines.iter().enumerate() {
         if is_quoted(lines, at) {
-            drop_introduction(&mut kept);
-        } else if !is(&DEVICE, line.trim()) {
+            quoted.extend(drop_introduction(&mut kept));
+            quoted.push((*line).to_owned());
+        } else if is(&DEVICE, line.trim()) {
+            notices.push((*line).to_owned());
+        } else {
             // A line that began with `From ` was escaped.
             let line = if is_escaped(line) { line.strip_prefix('>').unwrap_or(line) } else { line };
             if !(line.trim().is_empty() && kept.last().is_none_or(|last| last.is_empty())) {
@@ -58,7 +72,8 @@ pub(super) fn own_words(text: &str) -> String {
             }
         }
     }
-    kept.join("\n").trim().to_owned()
+    let trimmed = vec![("quotation", quoted.join("\n")), ("notice", notices.join("\n")), (kind, below)];
+    OwnWords { text: kept.join("\n").trim().to_owned(), trimmed }
 }
 
 /// A signed mail without its frame.
@@ -133,8 +148,8 @@ fn is_escaped(line: &str) -> bool {
     line.trim_start_matches('>').starts_with("From ") && line.starts_with('>')
 }
 
-/// Drops the lines that introduce a quote: `On Monday, Ann wrote:`.
-fn drop_introduction(kept: &mut Vec<String>) {
+/// Drops the lines that introduce a quote, and returns them: `On Monday, Ann wrote:`.
+fn drop_introduction(kept: &mut Vec<String>) -> Vec<String> {
     let end = kept.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
     let mut from = None;
     for first in (end.saturating_sub(MAX_INTRODUCTION_LINES)..end).rev() {
@@ -151,9 +166,7 @@ fn drop_introduction(kept: &mut Vec<String>) {
             from = Some(first);
         }
     }
-    if let Some(from) = from {
-        kept.truncate(from);
-    }
+    from.map_or_else(Vec::new, |from| kept.split_off(from))
 }
 
 #[cfg(test)]
@@ -194,8 +207,19 @@ mod tests {
             ("> only a quote\n> of another", ""),
             ("", ""),
         ] {
-            assert_eq!(own_words(text), expected, "{text:?}");
+            assert_eq!(own_words(text).text, expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_told_by_kind() {
+        let text =
+            "Yes.\n\nOn Mon, 1 Jan 2024, Ann <a@a.example> wrote:\n> Coming?\nSent from my iPhone\n-- \nBo\nLtd.\n";
+        let trimmed: Vec<_> =
+            own_words(text).trimmed.into_iter().map(|(kind, text)| format!("{kind}: {text}")).collect();
+        let quotation = "quotation: On Mon, 1 Jan 2024, Ann <a@a.example> wrote:\n> Coming?";
+        assert_eq!(trimmed, [quotation, "notice: Sent from my iPhone", "signature: -- \nBo\nLtd.\n"]);
+        assert!(own_words("Yes.").trimmed.iter().all(|(_, text)| text.is_empty()));
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     mail::{Mail, Read, read},
-    split::{Mails, is_header, is_separator},
+    split::{Mails, begins_with_separator, is_header},
 };
 use crate::{
     chat::{
@@ -24,6 +24,7 @@ use crate::{
     error::SourceError,
     format::{Opener, SourceFormat},
     lines::BYTE_ORDER_MARK,
+    trimmed::Trimmed,
     zone::Zone,
 };
 use nouns::{
@@ -43,10 +44,14 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 
 fn looks_like(sample: &Sample) -> bool {
     if sample.is_file() {
-        let first = sample.head().lines().find(|line| !line.trim().is_empty()).unwrap_or_default().as_bytes();
-        return is_separator(first) || (is_header(first) && sample.name().to_ascii_lowercase().ends_with(".eml"));
+        let head = sample.head().trim_start();
+        let first = head.lines().next().unwrap_or_default().as_bytes();
+        return begins_with_separator(head.as_bytes())
+            || (is_header(first) && sample.name().to_ascii_lowercase().ends_with(".eml"));
     }
-    sample.entries().any(|entry| kind(entry) == Kind::Mbox && is_separator(sample.head_of(entry).as_bytes()))
+    sample
+        .entries()
+        .any(|entry| kind(entry) == Kind::Mbox && begins_with_separator(sample.head_of(entry).trim_start().as_bytes()))
         || sample.entries().next().is_some_and(|entry| kind(entry) == Kind::Single)
 }
 
@@ -90,6 +95,7 @@ struct Mbox {
     /// Hashes of the ids seen so far.
     seen: HashSet<u64>,
     unread: Unread,
+    trimmed: Trimmed,
 }
 
 impl Mbox {
@@ -101,7 +107,7 @@ impl Mbox {
             let is_mail = match kind(&entry.name) {
                 _ if tree.is_file() => begins_like_mail(&tree, &entry.name)?,
                 Kind::Mbox | Kind::Single => true,
-                Kind::MayBe => begins_with_separator(&tree, &entry.name)?,
+                Kind::MayBe => begins_with_separator(&beginning(&tree, &entry.name)?),
                 Kind::Other => false,
             };
             if is_mail {
@@ -131,6 +137,7 @@ impl Mbox {
             threads: HashMap::new(),
             seen: HashSet::new(),
             unread: Unread::default(),
+            trimmed: Trimmed::default(),
         })
     }
 
@@ -178,6 +185,7 @@ impl Unordered for Mbox {
             Ok(Read::Mail(mail)) => {
                 self.answered.extend(mail.references.iter().map(|id| hash(id)));
                 mail.doubts.iter().for_each(|doubt| self.unread.add(doubt));
+                mail.trimmed.iter().for_each(|(kind, text)| self.trimmed.add(kind, text));
                 let payload = serde_json::to_vec(&mail).unwrap_or_default();
                 let file = u32::try_from(self.file).unwrap_or(u32::MAX);
                 order.add(TimedRecord { unix_ms: mail.unix_ms, file, line: raw.line, payload })?;
@@ -233,6 +241,10 @@ impl Unordered for Mbox {
         self.unread.counts().clone()
     }
 
+    fn trimmed(&self) -> Trimmed {
+        self.trimmed.clone()
+    }
+
     fn describe(&self) -> String {
         format!("mail in {}", self.tree.path().display())
     }
@@ -259,24 +271,21 @@ fn conversation(tree: &Tree, entry: &str) -> Conversation {
     Conversation { workspace: None, id, name, privacy: Privacy::Open }
 }
 
-fn first_line(tree: &Tree, name: &str) -> Result<Vec<u8>, SourceError> {
+/// The beginning of a file, from the first line that is not blank.
+fn beginning(tree: &Tree, name: &str) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = tree.read(name)?.take(4 << 10).read_to_end(&mut bytes);
     read.map_err(|e| tree.unreadable(name, 0, e))?;
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
     let from = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-    let rest = bytes.get(from..).unwrap_or_default();
-    Ok(rest.split(|byte| *byte == b'\n').next().unwrap_or_default().to_vec())
-}
-
-fn begins_with_separator(tree: &Tree, name: &str) -> Result<bool, SourceError> {
-    Ok(is_separator(&first_line(tree, name)?))
+    Ok(bytes.get(from..).unwrap_or_default().to_vec())
 }
 
 /// Whether a file that the user named is mail: an mbox, or a mail without a separator.
 fn begins_like_mail(tree: &Tree, name: &str) -> Result<bool, SourceError> {
-    let line = first_line(tree, name)?;
-    Ok(line.is_empty() || line.starts_with(b"From ") || is_header(&line))
+    let text = beginning(tree, name)?;
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(line.is_empty() || line.starts_with(b"From ") || is_header(line))
 }
 
 fn hash(id: &str) -> u64 {

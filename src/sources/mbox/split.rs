@@ -2,8 +2,9 @@
 //!
 //! In: a stream. Out: one mail at a time, with the line that separates it from the previous mail. Programs do not agree
 //! on how to escape a line in a mail that begins with `From `, and some do not escape it. Such a line therefore
-//! separates mails only in two cases: if it has a date and a header follows, or if it holds only an address, comes
-//! after a blank line, and is followed by a header that every mail has. A byte order mark at the start is skipped.
+//! separates mails only in these cases: if it ends with a date as programs write it and a header follows; if it holds
+//! nothing more, as Thunderbird writes it, and a common header follows; or if it holds an address alone or another
+//! date, comes after a blank line, and a common header follows. A byte order mark at the start is skipped.
 //! Never holds more than one mail, and at most [`MAX_MAIL_BYTES`] of it.
 
 use std::{
@@ -20,11 +21,20 @@ const MAX_MAIL_BYTES: usize = 16 << 20;
 /// How much of a line is read at once.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-static DATE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^From .*\b\d{1,2}:\d{2}(:\d{2})?\b.*\b\d{4}\b").ok());
+/// A date anywhere in the line: sentences have one, too.
+static DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^From .*\b(\d{1,2}:\d{2}(:\d{2})?\b.*\b\d{4}|\d{4}\b.*\b\d{1,2}:\d{2}(:\d{2})?)\b").ok()
+});
+/// The date that programs write at the end: weekday, day and month, time, and the year somewhere.
+static WRITTEN_DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^From .*\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s+(\d{1,2}[ -]+)?(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ -]+(\d{1,2}\b\s+|\d{4}\s+)?\d{1,2}:\d{2}(:\d{2})?(\s+([A-Z]{2,5}|[+-]\d{4}|\([A-Z]+\)))*(\s+\d{4})?(\s+([A-Z]{2,5}|[+-]\d{4}))?(\s+remote from .*)?\s*$",
+    )
+    .ok()
+});
 static COMMON_HEADER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)^(From|To|Date|Subject|Received|Return-Path|Message-ID|Delivered-To|MIME-Version|Content-Type|Reply-To|Sender|Status|X-[!-9;-~]+):",
+        r"(?i)^(From|To|Date|Subject|Received|Return-Path|Message-ID|Delivered-To|MIME-Version|Content-Type|Reply-To|Sender|Status|Cc|Bcc|FCC|In-Reply-To|References|User-Agent|Organization|Authentication-Results|Received-SPF|Delivery-Date|Envelope-To|Errors-To|DKIM-Signature|(X|ARC|List|Content|Resent)-[!-9;-~]+):",
     )
     .ok()
 });
@@ -130,11 +140,12 @@ impl Mails {
             None => self.read()?,
         };
         let following = next.as_ref().map_or(&b""[..], |next| &next.bytes);
-        let separates = if is_dated(line) {
+        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count();
+        let separates = if is(&WRITTEN_DATE, line) {
             is_header(following) || following.starts_with(b">From ")
         } else {
-            let is_address_alone = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() == 2;
-            after_blank && is_address_alone && COMMON_HEADER.as_ref().is_some_and(|header| header.is_match(following))
+            let is_alone = words == 1 || after_blank && (words == 2 || is(&DATE, line));
+            is_alone && is(&COMMON_HEADER, following)
         };
         self.ahead = next;
         Ok(separates)
@@ -165,9 +176,11 @@ impl Mails {
     }
 }
 
-/// Whether a line may be the first of an mbox.
-pub(super) fn is_separator(line: &[u8]) -> bool {
-    line.starts_with(b"From ") && is_dated(line)
+/// Whether a text may be the beginning of an mbox; blank lines in front of it were taken away.
+pub(super) fn begins_with_separator(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let (line, following) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    line.starts_with(b"From ") && (is(&DATE, line) || line.trim_ascii() == b"From" && is(&COMMON_HEADER, following))
 }
 
 /// Whether a line is a header of a mail.
@@ -177,6 +190,6 @@ pub(super) fn is_header(line: &[u8]) -> bool {
     name.len() < line.len() && !name.is_empty() && name.iter().all(is_letter)
 }
 
-fn is_dated(line: &[u8]) -> bool {
-    DATE.as_ref().is_some_and(|date| date.is_match(line))
+fn is(pattern: &LazyLock<Option<Regex>>, line: &[u8]) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
 }

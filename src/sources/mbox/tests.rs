@@ -425,3 +425,39 @@ fn what_of_a_date_is_not_read_is_told() {
         assert_eq!(reader.unread(), told, "{headers}");
     }
 }
+
+/// Thunderbird's folders have separators with nothing behind `From `.
+#[test]
+fn a_bare_separator_separates_where_a_header_follows() {
+    let three = (1..4).map(|n| mail(n, "Subject: Re: x\n", &format!("number {n}"))).collect::<String>();
+    for separator in
+        ["From \n", "From   \n", "From \r\n", "From - Wed May  1 10:00:00 2024\n", "From - 2024-05-01 10:00\n"]
+    {
+        let mbox = three.replace(SEPARATOR, separator);
+        assert_eq!(texts(&mbox), ["number 1", "number 2", "number 3"], "{separator:?}");
+        // Thunderbird writes no blank line in front of it.
+        if separator.contains(" - 2024") {
+            continue;
+        }
+        assert_eq!(texts(mbox.replace("\n\nFrom ", "\nFrom ")), ["number 1", "number 2", "number 3"], "{separator:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("Inbox"), three.replace(SEPARATOR, "From \n")).unwrap();
+    assert_eq!(items_of(&mut *open(folder.path()).unwrap()).len(), 3, "a folder of Thunderbird");
+}
+
+#[test]
+fn a_sentence_that_begins_with_from_separates_nothing() {
+    for body in [
+        "From my own side\nSubject: this is a word with a colon",
+        "From \nmy side: nothing",
+        "From \n\nnothing",
+        "From 9:00 on Monday until May 2026\nAgenda: the quay",
+        "hi\nFrom 9:00 on 3 May 2026\nTo: be on the safe side",
+        "From Wed to Fri\n\nDate: open",
+        ">From here",
+    ] {
+        let expected = body.replace(">From", "From").replace("From \n", "From\n");
+        assert_eq!(texts(mail(1, "Subject: Re: x\n", body)), [expected.as_str()], "{body:?}");
+    }
+}

@@ -224,7 +224,10 @@ impl Messenger {
                         let (unix_ms, kept) = record.read()?;
                         match odd.without_words().filter(|_| kept.what == What::Empty) {
                             Some(reason) => return Err(reason),
-                            None => odd.tell(&mut self.unread),
+                            None if matches!(kept.what, What::Said { .. }) => {
+                                odd.tell_beside(&kept.words(), &mut self.unread);
+                            }
+                            None => {}
                         }
                         Ok((unix_ms, kept))
                     });

@@ -40,6 +40,28 @@ pub(super) const FORM: Form = Form {
         ("share", OBJECT),
         ("share/share_text", TEXT),
         ("share/link", TEXT),
+        ("share/profile_share_username", TEXT),
+    ],
+    known: &[
+        "reactions",
+        "is_geoblocked_for_viewer",
+        "is_taken_down",
+        "is_unsent_image_by_messenger_kid_parent",
+        "bumped_message_metadata",
+        "users",
+        "ip",
+        "call_duration",
+        "missed",
+        "magic_words",
+        "participants",
+        "thread_name",
+        "sticker/ai_stickers",
+        "photos[]/backup_uri",
+        "share/link",
+        "share/original_content_owner",
+        "**/creation_timestamp",
+        "**/thumbnail",
+        "**/backup_uri",
     ],
     remedy: "the export has another form here; download it again",
 };
@@ -101,6 +123,15 @@ impl What {
             Self::Reaction => Some(Skip::Unsupported),
             Self::Empty => Some(Skip::Empty),
         }
+    }
+}
+
+impl StoredMessage {
+    /// Everything of it that is words.
+    pub(super) fn words(&self) -> String {
+        let What::Said { text, attachments } = &self.what else { return self.sender.clone() };
+        let shared = attachments.iter().flat_map(|shared| [&shared.kind, &shared.caption, &shared.url]).flatten();
+        shared.chain([text, &self.sender]).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     sigexport::{self, Exported, Record, begins_message},
 };
 use crate::{
-    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Privacy, Sample, Tree, Unread, has_json_keys},
+    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Privacy, Sample, Skip, Tree, Unread, has_json_keys},
     error::SourceError,
     format::{Opener, SourceFormat},
     lines::{Line, Lines},
@@ -270,8 +270,15 @@ fn record_item(
     zone: &Zone,
     unread: &mut Unread,
 ) -> ChatItem {
-    let read = envelope::FORM.read::<envelope::Line>(envelope::innermost(value));
+    let record = envelope::innermost(value);
+    let of_group = envelope::is_of_group(&record);
+    let read = envelope::FORM.read::<envelope::Line>(record);
     let read = read.and_then(|(record, odd)| odd.judge(received.item(record, origin.clone(), payload, zone), unread));
+    // What a group is told without words is that it has changed.
+    let read = read.map(|item| match item {
+        ChatItem::Skip(Skip::Empty) if of_group => ChatItem::Skip(Skip::ServiceMessage),
+        item => item,
+    });
     read.unwrap_or_else(|reason| {
         let record = serde_json::from_slice(&without_half_characters(payload)).ok();
         let conversation = record.and_then(|record| received.conversation_of_damaged(record));

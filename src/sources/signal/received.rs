@@ -191,8 +191,7 @@ impl Received {
         }
         let text = text.trim();
         if text.is_empty() && attachments.is_empty() {
-            let of_group = data.group_info.is_some();
-            return Ok(ChatItem::Skip(if of_group { Skip::ServiceMessage } else { Skip::Empty }));
+            return Ok(ChatItem::Skip(Skip::Empty));
         }
         let reply_to = data.quote.and_then(|quote| self.quoted(&quote));
         Ok(ChatItem::Message(Box::new(ChatMessage {

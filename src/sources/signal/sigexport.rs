@@ -53,6 +53,17 @@ pub(super) const FORM: Form = Form {
         ("deleted", TRUTH),
         ("call", TRUTH),
         ("edits", LIST),
+        ("sticker", OBJECT | TEXT),
+    ],
+    known: &[
+        "edits",
+        "reactions",
+        "attachments[]/path",
+        "attachments[]/missing_kind",
+        "attachments[]/content_type",
+        "attachments[]/contentType",
+        "sticker/emoji",
+        "quote",
     ],
     remedy: "write it as the exporter does",
 };

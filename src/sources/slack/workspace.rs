@@ -26,13 +26,15 @@ pub(crate) struct Workspace {
     conversations: HashMap<String, Arc<Conversation>>,
     asked: HashSet<String>,
     zone: Zone,
+    /// Fields that were not read.
+    pub(crate) unread: Unread,
 }
 
 impl Workspace {
     /// A workspace with this team id.
     pub(crate) fn new(team: &str, zone: Zone) -> Self {
         let directory = Directory::of_team(team);
-        Self { directory, conversations: HashMap::new(), asked: HashSet::new(), zone }
+        Self { directory, conversations: HashMap::new(), asked: HashSet::new(), zone, unread: Unread::default() }
     }
 
     /// Whether a conversation is known.
@@ -101,9 +103,8 @@ impl Workspace {
         };
         let failed = |reason: String| (Some(conversation.clone()), reason);
         let (raw, odd) = FORM.read::<RawMessage>(message.clone()).map_err(failed)?;
-        let mut unread = Unread::default();
-        let item = item(raw, &conversation, &mut self.directory, &self.zone, &mut unread);
-        item.and_then(|item| odd.judge(item, &mut unread)).map_err(failed)
+        let item = item(raw, &conversation, &mut self.directory, &self.zone, &mut self.unread);
+        item.and_then(|item| odd.judge(item, &mut self.unread)).map_err(failed)
     }
 }
 

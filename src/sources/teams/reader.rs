@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder,
+        ChatItem, ChatMessage, Conversation, Element, Elements, OddFields, Privacy, Reordered, Sample, Skip, TimeOrder,
         TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
@@ -290,7 +290,13 @@ impl Teams {
     ///
     /// # Errors
     /// Says what is missing, and what to write.
-    fn said(&self, message: Object<'_>, place: &Place, conversation: Arc<Conversation>) -> Result<ChatItem, String> {
+    fn said(
+        &self,
+        message: Object<'_>,
+        odd: &OddFields,
+        place: &Place,
+        conversation: Arc<Conversation>,
+    ) -> Result<ChatItem, String> {
         if is_notice(message) {
             return Ok(ChatItem::Skip(Skip::ServiceMessage));
         }
@@ -304,6 +310,9 @@ impl Teams {
         // Nobody can post an empty message, so its words were deleted. An empty body may be Graph's only sign of that,
         // and the subject may remain.
         let says_nothing = words.attachments.is_empty() && words.text == message.text("subject").unwrap_or_default();
+        if let Some(reason) = odd.without_words().filter(|_| says_nothing) {
+            return Err(reason);
+        }
         if says_nothing && (!words.text.is_empty() || is_emptied(message)) {
             return Ok(ChatItem::Deletion { conversation, id, version: version("lastModifiedDateTime") });
         }
@@ -358,7 +367,7 @@ impl Unordered for Teams {
         let place = Place::of(Object(&message), record.file);
         let conversation = self.conversation(&place, record.file);
         let read = MESSAGE.check(&mut message).and_then(|odd| {
-            let item = self.said(Object(&message), &place, conversation)?;
+            let item = self.said(Object(&message), &odd, &place, conversation)?;
             odd.judge(item, &mut self.unread)
         });
         read.unwrap_or_else(|reason| {

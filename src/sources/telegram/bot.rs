@@ -14,7 +14,7 @@ use super::{
     text::{integer, text_field},
 };
 use crate::{
-    chat::{ChatItem, Conversation},
+    chat::{ChatItem, Conversation, Form, LIST, NUMBER, OBJECT, TEXT, TRUTH, Unread},
     zone::Zone,
 };
 
@@ -23,8 +23,9 @@ const CHANNEL_SHIFT: i64 = -1_000_000_000_000;
 /// Replaces a file's path, because the file stays on Telegram's servers. Its form shows that it is not a path.
 const NOT_HERE: &str = "(File not included. Change data exporting settings to download.)";
 /// The fields of messages with words or shared things; a message with none of them is a notice.
-const CONTENT: [&str; 19] = [
+const CONTENT: [&str; 20] = [
     "text",
+    "rich_message",
     "caption",
     "photo",
     "document",
@@ -45,21 +46,167 @@ const CONTENT: [&str; 19] = [
     "giveaway",
 ];
 
+/// The notices of the platform: a message with one of these fields says what happened in the chat.
+const NOTICES: [&str; 52] = [
+    "new_chat_members",
+    "new_chat_member",
+    "new_chat_participant",
+    "left_chat_member",
+    "left_chat_participant",
+    "new_chat_title",
+    "new_chat_photo",
+    "delete_chat_photo",
+    "group_chat_created",
+    "supergroup_chat_created",
+    "channel_chat_created",
+    "message_auto_delete_timer_changed",
+    "migrate_to_chat_id",
+    "migrate_from_chat_id",
+    "pinned_message",
+    "successful_payment",
+    "refunded_payment",
+    "users_shared",
+    "user_shared",
+    "chat_shared",
+    "gift",
+    "unique_gift",
+    "gift_upgrade_sent",
+    "connected_website",
+    "write_access_allowed",
+    "passport_data",
+    "proximity_alert_triggered",
+    "boost_added",
+    "chat_background_set",
+    "checklist_tasks_done",
+    "checklist_tasks_added",
+    "direct_message_price_changed",
+    "forum_topic_created",
+    "forum_topic_edited",
+    "forum_topic_closed",
+    "forum_topic_reopened",
+    "general_forum_topic_hidden",
+    "general_forum_topic_unhidden",
+    "giveaway_created",
+    "giveaway_winners",
+    "giveaway_completed",
+    "paid_message_price_changed",
+    "suggested_post_approved",
+    "suggested_post_approval_failed",
+    "suggested_post_declined",
+    "suggested_post_paid",
+    "suggested_post_refunded",
+    "video_chat_scheduled",
+    "video_chat_started",
+    "video_chat_ended",
+    "video_chat_participants_invited",
+    "web_app_data",
+];
+/// Fields may hold any kind of value: those of an API do.
+const ANY: u8 = TEXT | NUMBER | TRUTH | OBJECT | LIST;
+/// The fields of a message.
+const FORM: Form = Form {
+    needed: &[],
+    other: &[
+        ("text", ANY),
+        ("caption", ANY),
+        ("rich_message", ANY),
+        ("document/file_name", ANY),
+        ("video/file_name", ANY),
+        ("animation/file_name", ANY),
+        ("audio/file_name", ANY),
+        ("audio/performer", ANY),
+        ("audio/title", ANY),
+        ("voice/duration", ANY),
+        ("video_note/duration", ANY),
+        ("sticker/emoji", ANY),
+        ("contact", ANY),
+        ("venue", ANY),
+        ("poll/question", ANY),
+        ("poll/options[]/text", ANY),
+        ("game/title", ANY),
+        ("game/description", ANY),
+        ("invoice/title", ANY),
+        ("invoice/description", ANY),
+        ("checklist/title", ANY),
+        ("checklist/tasks", ANY),
+        ("giveaway", ANY),
+    ],
+    known: &[
+        "from",
+        "sender_chat",
+        "sender_business_bot",
+        "chat",
+        "forward_origin",
+        "forward_from",
+        "forward_from_chat",
+        "forward_signature",
+        "forward_sender_name",
+        "reply_to_message",
+        "external_reply",
+        "quote",
+        "reply_to_story",
+        "story",
+        "via_bot",
+        "author_signature",
+        "link_preview_options",
+        "entities",
+        "caption_entities",
+        "reply_markup",
+        "direct_messages_topic",
+        "suggested_post_info",
+        "dice",
+        "photo",
+        "location",
+        "paid_media",
+        "game/photo",
+        "game/text",
+        "game/text_entities",
+        "game/animation",
+        "contact/vcard",
+        "poll/explanation_entities",
+        "poll/question_entities",
+        "invoice/start_parameter",
+        "invoice/currency",
+        "giveaway/chats",
+        "giveaway/country_codes",
+        "sticker/set_name",
+        "sticker/mask_position",
+        "sender_tag",
+        "**/thumbnail",
+        "**/thumb",
+        "**/text_entities",
+        "**/title_entities",
+        "**/completed_by_user",
+        "**/cover",
+        "**/qualities",
+        "**/premium_animation",
+        "**/vcard",
+        "**/foursquare_type",
+        "**/google_place_type",
+    ],
+    remedy: "report it",
+};
+
 /// The item of a message, new or edited.
 ///
 /// # Errors
 /// The conversation, if it is known, and why the message cannot be read.
-pub(crate) fn bot_item(message: &Value, zone: &Zone) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
+pub(crate) fn bot_item(
+    message: &Value,
+    zone: &Zone,
+    unread: &mut Unread,
+) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
     let Some(head) = message.get("chat").and_then(head) else {
         return Err((None, "chat: missing or without an id; every message has a chat".to_owned()));
     };
-    let exported = exported(message);
+    let odd = FORM.check(&mut message.clone()).unwrap_or_default();
+    let exported = exported(message, odd.without_words().is_some());
     let mut chat = Chat::new(&head, false, &exported, zone.clone());
     let topic = integer(message, "message_thread_id").filter(|_| is_true(message, "is_topic_message"));
     if let Some(topic) = topic {
         chat.in_topic(topic, integer(&exported, "reply_to_message_id"));
     }
-    match chat.item(&exported) {
+    match chat.item(&exported).and_then(|item| odd.judge(item, unread)) {
         Ok(ChatItem::Message(mut said)) => {
             said.author.bot = message.get("from").is_some_and(|from| is_true(from, "is_bot"));
             Ok(ChatItem::Message(said))
@@ -91,15 +238,16 @@ fn name_of(who: &Value) -> Option<String> {
     text_field(who, "title").map(str::to_owned).or_else(|| Some(person.join(" ")).filter(|name| !name.is_empty()))
 }
 
-/// The message in the form of an export.
-fn exported(message: &Value) -> Value {
+/// The message in the form of an export. One without a field that is known is a message too, if it has others.
+fn exported(message: &Value, has_others: bool) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value.filter(|value| !value.is_null()) {
             out.insert(key.to_owned(), value);
         }
     };
-    let is_said = CONTENT.iter().any(|key| message.get(key).is_some());
+    let has = |keys: &[&str]| keys.iter().any(|key| message.get(key).is_some());
+    let is_said = has(&CONTENT) || has_others && !has(&NOTICES);
     put("type", Some(if is_said { "message" } else { "service" }.into()));
     put("id", message.get("message_id").cloned());
     put("date_unixtime", message.get("date").cloned());
@@ -123,6 +271,7 @@ fn exported(message: &Value) -> Value {
     put("forwarded_from_id", account.filter(|_| origin.is_none()).and_then(user_id).map(Value::from));
     put("forwarded_from", origin.map(Value::from));
     put("text", Some(words(message)));
+    put("rich_message", message.get("rich_message").cloned());
     let reply = message.get("reply_to_message").and_then(|reply| integer(reply, "message_id"));
     // A message in a topic answers the topic's first message if it answers no other.
     let topic = integer(message, "message_thread_id").filter(|_| is_true(message, "is_topic_message"));
@@ -226,7 +375,7 @@ mod tests {
     use crate::chat::{ChatMessage, Privacy};
 
     fn item(message: Value) -> ChatItem {
-        bot_item(&message, &Zone::parse("Z").unwrap()).unwrap()
+        bot_item(&message, &Zone::parse("Z").unwrap(), &mut Unread::default()).unwrap()
     }
 
     fn said(message: Value) -> ChatMessage {
@@ -358,9 +507,10 @@ mod tests {
         assert!(matches!(item(message(json!({"new_chat_members": []}))), ChatItem::Skip(_)));
         let zone = Zone::parse("Z").unwrap();
         for broken in [json!(null), json!({"message_id": 1}), json!({"chat": {"id": "x", "type": "group"}})] {
-            assert!(bot_item(&broken, &zone).is_err(), "{broken}");
+            assert!(bot_item(&broken, &zone, &mut Unread::default()).is_err(), "{broken}");
         }
-        let (conversation, reason) = bot_item(&message(json!({"text": "a", "date": null})), &zone).unwrap_err();
+        let (conversation, reason) =
+            bot_item(&message(json!({"text": "a", "date": null})), &zone, &mut Unread::default()).unwrap_err();
         assert_eq!(conversation.map(|c| c.id.clone()).as_deref(), Some("channel77"));
         assert!(reason.contains("date"), "{reason}");
     }

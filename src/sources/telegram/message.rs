@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     media::attachments,
+    rich::rich_words,
     text::{forwarded, integer, plain, text_field},
     topics::Topics,
 };
@@ -61,6 +62,49 @@ pub(super) const FORM: Form = Form {
         ("place_name", TEXT),
         ("game_title", TEXT),
         ("invoice_information", OBJECT | TEXT),
+        ("rich_message", OBJECT),
+        ("address", TEXT),
+        ("game_description", TEXT),
+        ("todo_list", OBJECT),
+        ("giveaway_information", OBJECT),
+        ("giveaway_results", OBJECT),
+        ("contact_information/first_name", TEXT),
+        ("contact_information/last_name", TEXT),
+        ("contact_information/phone_number", TEXT),
+        ("invoice_information/title", TEXT),
+        ("invoice_information/description", TEXT),
+        ("poll/answers[]/text", TEXT | LIST),
+    ],
+    known: &[
+        "actor",
+        "action",
+        "reactions",
+        "inline_bot_buttons",
+        "via_bot",
+        "author",
+        "thumbnail",
+        "saved_from",
+        "contact_vcard",
+        "game_link",
+        "location_information",
+        "giveaway_information/countries",
+        "giveaway_information/channels",
+        "giveaway_results/winners",
+        "poll/answers[]/chosen",
+        "poll/answers[]/voters",
+        "invoice_information",
+        "invoice_information/currency",
+        "reply_to_quote",
+        "forwarded_from",
+        "text[]/document_id",
+        "text_entities[]/document_id",
+        "**/href",
+        "**/language",
+        "**/align",
+        "**/vertical_align",
+        "**/task_state",
+        "**/content",
+        "**/kind",
     ],
     remedy: "export the chat again",
 };
@@ -176,8 +220,8 @@ impl Chat {
         };
         let (thread, reply_to) = self.place(message, number);
         let mut attachments = attachments(message);
-        let words = message.get("text").or_else(|| message.get("text_entities")).map(plain).unwrap_or_default();
-        let words = words.trim();
+        let words = said(message);
+        let words = words.as_str();
         // Telegram Desktop writes null for accounts that were deleted or are hidden.
         let is_forwarded = ["forwarded_from", "forwarded_from_id"].iter().any(|key| message.get(key).is_some());
         let text = if is_forwarded {
@@ -271,6 +315,15 @@ impl Chat {
             id.to_string()
         }
     }
+}
+
+/// The words of a message: its text, else the text with its styles; and those of its blocks.
+fn said(message: &Value) -> String {
+    let of = |name: &str| message.get(name).map(plain).filter(|text| !text.trim().is_empty());
+    let text = of("text").or_else(|| of("text_entities"));
+    let rich = message.get("rich_message").map(rich_words).filter(|rich| !rich.trim().is_empty());
+    let parts: Vec<String> = text.into_iter().chain(rich).map(|part| part.trim().to_owned()).collect();
+    parts.join("\n")
 }
 
 /// The id of a message in a basic group.

@@ -16,6 +16,7 @@ mod json;
 mod media;
 mod message;
 mod repair;
+mod rich;
 mod text;
 mod topics;
 

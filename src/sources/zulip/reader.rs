@@ -200,17 +200,22 @@ impl Zulip {
             return Ok(ChatItem::Skip(Skip::ServiceMessage));
         }
         let wrong = |reason: &str| (Some(conversation.clone()), reason.to_owned());
-        let words = message.words(&self.realm).ok_or_else(|| wrong("content: missing; write what was said"))?;
+        let Some(words) = message.words(&self.realm) else {
+            let unsupported = odd.without_words();
+            return Err(wrong(unsupported.as_deref().unwrap_or("content: missing; write what was said")));
+        };
         let time =
             self.zone.at_unix_ms(record.unix_ms).ok_or_else(|| wrong("date_sent: out of range; write a date"))?;
         let id = message.id.to_string();
+        if let Some(reason) = odd.without_words().filter(|_| words.text.is_empty() && words.attachments.is_empty()) {
+            return Err(wrong(&reason));
+        }
         if message.is_emptied(&words) {
             return Ok(ChatItem::Deletion { conversation, id, version: Some(message.version()) });
         }
         if words.text.is_empty() && words.attachments.is_empty() {
-            return odd.judge(ChatItem::Skip(Skip::Empty), &mut self.unread).map_err(|reason| wrong(&reason));
+            return Ok(ChatItem::Skip(Skip::Empty));
         }
-        odd.tell(&mut self.unread);
         let named = if self.realm.is_known() { None } else { message.named_sender() };
         let author = named.unwrap_or_else(|| self.realm.account(sender));
         // `/me waves` is shown as the author's name and `waves`; a poll begins with its command.
@@ -219,8 +224,8 @@ impl Zulip {
             None => words.text.strip_prefix("/poll ").unwrap_or(&words.text).to_owned(),
         };
         let thread = if message.is_in_channel() { message.topic() } else { None };
-        Ok(ChatItem::Message(Box::new(ChatMessage {
-            conversation,
+        let said = ChatItem::Message(Box::new(ChatMessage {
+            conversation: conversation.clone(),
             id,
             version: message.version(),
             author,
@@ -230,7 +235,8 @@ impl Zulip {
             reply_to: None,
             attachments: words.attachments,
             mentions: words.mentions,
-        })))
+        }));
+        odd.judge(said, &mut self.unread).map_err(|reason| wrong(&reason))
     }
 }
 

@@ -38,6 +38,7 @@ from .forms import (
 )
 from .transport import (
     ATTEMPTS,
+    address,
     arguments,
     headers,
     holder_of,
@@ -60,7 +61,7 @@ class AsyncRippleMem:
 
     def __init__(self, url: str, *, bank: Optional[str] = None, token: Optional[str] = None) -> None:
         self._calls = Calls(bank)
-        self._http = httpx.AsyncClient(base_url=url, headers=headers(token))
+        self._http = httpx.AsyncClient(base_url=address(url), headers=headers(token))
 
     async def remember(self, *turns: Turn, bank: Optional[str] = None) -> Optional[Written]:
         """Writes turns; they are durable on return. None where there was no turn."""

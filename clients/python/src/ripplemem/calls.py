@@ -135,7 +135,7 @@ class Calls:
         def read(raw: Json) -> Written:
             if raw["after"]:
                 self._after[bank] = raw["after"]
-            return Written(raw["after"], raw["turns"])
+            return Written(raw["after"], raw["turns"], raw.get("not_kept", 0), tuple(raw.get("forgotten", ())))
 
         return Call("POST", "/v1/turns", read, body={"turns": records})
 
@@ -241,7 +241,14 @@ class Calls:
             shown = tuple(held_turn(turn) for turn in raw.get("shown", ()))
             done = receipt(raw.get("receipt"))
             return ForgottenTurns(
-                raw["bank"], raw.get("turns"), shown, raw.get("confirm"), raw["after"], raw["gone"], done
+                raw["bank"],
+                raw.get("turns"),
+                shown,
+                raw.get("confirm"),
+                raw["after"],
+                raw["gone"],
+                done,
+                raw.get("dead_letters", 0),
             )
 
         body: Json = {"bank": name, "select": select.fields(), "wait_ms": max(0, int(wait * 1000))}
@@ -305,7 +312,11 @@ class Calls:
 
 def together(before: Optional[Written], last: Written) -> Written:
     """Two writes as one: the turns of both, and where the last ones lie."""
-    return last if before is None else Written(last.after, before.turns + last.turns)
+    if before is None:
+        return last
+    return Written(
+        last.after, before.turns + last.turns, before.not_kept + last.not_kept, before.forgotten + last.forgotten
+    )
 
 
 def _parts(records: Iterable[Json]) -> Iterator[list[Json]]:

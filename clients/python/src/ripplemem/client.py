@@ -38,6 +38,7 @@ from .forms import (
 )
 from .transport import (
     ATTEMPTS,
+    address,
     arguments,
     headers,
     holder_of,
@@ -53,14 +54,14 @@ from .transport import (
 class RippleMem:
     """A memory behind a service.
 
-    ``url`` is where the service listens. ``bank`` is that of calls that name none. ``token`` is shown
+    ``url`` is where the service listens, such as ``http://127.0.0.1:8321``. ``bank`` is that of calls that name none. ``token`` is shown
     with every request; without it, the environment variable ``RIPPLEMEM_TOKEN``. One client may be used
     from several threads.
     """
 
     def __init__(self, url: str, *, bank: Optional[str] = None, token: Optional[str] = None) -> None:
         self._calls = Calls(bank)
-        self._http = httpx.Client(base_url=url, headers=headers(token))
+        self._http = httpx.Client(base_url=address(url), headers=headers(token))
 
     def remember(self, *turns: Turn, bank: Optional[str] = None) -> Optional[Written]:
         """Writes turns; they are durable on return. None where there was no turn."""

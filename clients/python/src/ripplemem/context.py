@@ -29,9 +29,9 @@ def read_context(context: str) -> list[QuotedTurn]:
     for line in context.split("\n"):
         if line == "[…]" and turns:
             turns[-1].passages.append("")
-        elif line.startswith("  ") and turns:
+        elif line.startswith("    ") and turns:
             passages = turns[-1].passages
-            passages[-1] += "\n" * (empty + 1 if passages[-1] else 0) + line[2:]
+            passages[-1] += "\n" * (empty + 1 if passages[-1] else 0) + line[4:]
         elif line.startswith("## "):
             heading = line[3:]
         elif line.startswith('"'):

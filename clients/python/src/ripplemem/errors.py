@@ -15,13 +15,18 @@ class RippleMemError(Exception):
         self.code = code
         self.status = status
 
+    @property
+    def temporary(self) -> bool:
+        """Whether the service is away, busy or failing, so that the same call may succeed later."""
+        return self.status in (0, 421, 429) or self.status >= 500
+
 
 class InvalidError(RippleMemError):
     """The request is wrong; sending it again changes nothing."""
 
 
 class UnknownBankError(RippleMemError):
-    """The bank holds nothing."""
+    """The bank holds nothing, so there is nothing to list, count or follow. ``ask`` answers with a ``notice``."""
 
 
 class DeniedError(RippleMemError):

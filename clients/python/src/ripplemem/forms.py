@@ -64,10 +64,16 @@ class Turn:
 
 @dataclass(frozen=True)
 class Written:
-    """Turns are durable. ``after`` says where they lie: an answer can be asked to reflect them."""
+    """Turns are durable. ``after`` says where they lie: an answer can be asked to reflect them.
+
+    ``not_kept``: how many of them are not kept, because turns with their ids were forgotten before; ``forgotten`` are
+    these ids, at most 100 of each request. To keep such a turn all the same, send it with another id.
+    """
 
     after: str
     turns: int
+    not_kept: int = 0
+    forgotten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,8 +167,9 @@ def receipt(raw: Optional[Json]) -> Optional[Receipt]:
 class ForgottenTurns:
     """What became of turns that were to be deleted.
 
-    ``turns``: how many the bank held. Of a dry run, ``shown`` has the latest of them and ``confirm`` names exactly
-    those turns. ``gone``: no answer reflects them any more. ``receipt``: what the operation has reached.
+    ``turns``: how many the bank held; ``dead_letters``: how many rejected records of the same speakers went with them.
+    Of a dry run, ``shown`` has the latest turns and ``confirm`` names exactly those turns. ``gone``: no answer reflects
+    them any more. ``receipt``: what the operation has reached.
     """
 
     bank: str
@@ -172,6 +179,7 @@ class ForgottenTurns:
     after: str
     gone: bool
     receipt: Optional[Receipt] = None
+    dead_letters: int = 0
 
 
 def held_turn(raw: Json) -> HeldTurn:
@@ -257,11 +265,20 @@ class Flat:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """What a question names that the memory does not know: ``empty_bank`` or ``unknown_asker``, and a sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The answer to a question.
 
-    ``context`` is text for a prompt. ``supported`` is false where nothing that is remembered answers the
-    question. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
+    ``context`` is text for a prompt. ``supported`` is false where nothing was found that supports the question: a
+    hint, since what is quoted may still answer it. ``notice`` says that the bank holds nothing yet, or that nobody
+    of the asker's name speaks in it; None where both are known. ``raw`` is the whole answer, with its trace. ``flat`` is there where the question asks to ``compare``.
     ``forgotten``: of an answer ``as_of`` a point of the past, how many turns the bank held then and were forgotten
     since, None where none was.
     """
@@ -275,6 +292,7 @@ class Evidence:
     raw: Json = field(repr=False)
     flat: Optional[Flat] = None
     forgotten: Optional[int] = None
+    notice: Optional[Notice] = None
 
     @staticmethod
     def from_json(raw: Json) -> Evidence:
@@ -289,6 +307,7 @@ class Evidence:
             raw=raw,
             flat=_flat(raw["flat"]) if raw.get("flat") else None,
             forgotten=raw.get("forgotten"),
+            notice=Notice(raw["notice"]["code"], raw["notice"]["message"]) if raw.get("notice") else None,
         )
 
 

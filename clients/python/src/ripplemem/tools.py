@@ -59,7 +59,7 @@ def call_tool(memory: RippleMem, name: str, arguments: dict[str, Any]) -> str:
             return f"remembered as turn {turn.turn}"
         if name == "recall":
             evidence = memory.ask(str(arguments["question"]), asked_at=datetime.now(timezone.utc))
-            return evidence.context
+            return evidence.context if evidence.notice is None else f"{evidence.context}Note: {evidence.notice.message}."
     except KeyError as error:
         return f"{name}: {error.args[0]} is missing"
     except RippleMemError as error:

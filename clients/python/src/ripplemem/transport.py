@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Optional, Union
 
 import httpx
@@ -20,6 +21,14 @@ RETRIES = 2
 ATTEMPTS = 8
 #: Longest pause that ``Retry-After`` may ask for, in seconds.
 LONGEST_PAUSE = 30.0
+
+
+def address(url: str) -> str:
+    """The address of a service; fails where it has no scheme, which only its caller knows."""
+    if re.match(r"https?://[^/?#\s]", url, re.IGNORECASE):
+        return url
+    example = f"http://{url}" if re.match(r"[A-Za-z0-9.\[\]:_-]+(/|$)", url) and "://" not in url else "http://127.0.0.1:8321"
+    raise ValueError(f"url: {url!r} does not begin with http:// or https://; write it whole, such as {example}")
 
 
 def headers(token: Optional[str]) -> dict[str, str]:

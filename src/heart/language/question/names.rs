@@ -108,7 +108,7 @@ fn begins_name(word: &Word<'_>, taken: &[Range<usize>]) -> bool {
     word.capitalised() && !grammar && !is_within(&word.range, taken)
 }
 
-fn opens_sentence(text: &str, word: &Word<'_>) -> bool {
+pub(super) fn opens_sentence(text: &str, word: &Word<'_>) -> bool {
     let before =
         text.get(..word.range.start).unwrap_or_default().trim_end_matches([' ', '\n', '\t', '"', '(', '\u{201c}']);
     before.is_empty() || before.ends_with(['.', '?', '!', ':']) && !honorific_before(before)

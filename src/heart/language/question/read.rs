@@ -3,14 +3,14 @@
 //! In: a question. Out: one value that every step of recollection takes by reference, so that no step splits or
 //! classifies the wording again. It holds no settings, and the same question always gives the same value.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use super::{
     QuestionForm, QuestionType,
     days::{Days, days},
     form,
     keywords::keywords,
-    names::{NameClass, name_runs, names},
+    names::{NameClass, name_runs, names, opens_sentence},
     persons,
     quotes::quoted,
     statement::Clause,
@@ -111,8 +111,27 @@ impl<'q> ReadQuestion<'q> {
     /// The words that may be the name of a speaker: all its words and, in languages other than English, also their
     /// forms without endings.
     pub fn names(&self) -> impl Iterator<Item = String> {
-        let forms = name_forms(self.text(), self.language.unwrap_or_default());
-        self.words().map(str::to_owned).chain(forms)
+        self.names_without(&[])
+    }
+
+    /// As [`Self::names`], without these words and their forms.
+    pub fn names_without(&self, left_out: &[String]) -> impl Iterator<Item = String> {
+        let language = self.language.unwrap_or_default();
+        let others: HashSet<String> = left_out.iter().flat_map(|word| name_forms(word, language)).collect();
+        let left_out: HashSet<String> = left_out.iter().cloned().collect();
+        let forms = name_forms(self.text(), language).into_iter().filter(move |form| !others.contains(form));
+        let words: Vec<String> = self.words().map(str::to_owned).collect();
+        words.into_iter().chain(forms).filter(move |name| !left_out.contains(name))
+    }
+
+    /// Whether a word, in lower case, is written as a person's name: with a capital, though it begins no sentence and
+    /// names no place. In German every noun is written so, and scripts without capitals show no names.
+    #[must_use]
+    pub fn is_written_as_name(&self, word: &str) -> bool {
+        let read_in = self.language.unwrap_or_default();
+        let with_capital = |one: &Word<'_>| one.lower == word && one.capitalised() && !opens_sentence(self.text(), one);
+        let is_place = self.cues.locations.iter().any(|place| place.split(' ').any(|name| name == word));
+        read_in != Language::De && !is_place && self.words.iter().any(with_capital)
     }
 
     /// Its words in lower case, in order, without possessive endings.

@@ -119,3 +119,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_word_is_written_as_a_name_with_a_capital_inside_a_sentence() {
+    for (text, word, expected) in [
+        ("Where does Ann keep it?", "ann", true),
+        ("where does ann keep it?", "ann", false),
+        ("Kayak?", "kayak", false),
+        ("I saw it. Kayak or canoe?", "kayak", false),
+        ("Where is the Kayak?", "kayak", true),
+        ("What did Bo do in Lisbon?", "lisbon", false),
+        ("Wo ist das Kajak?", "kajak", false),
+        ("カヤックはどこですか", "カヤック", false),
+    ] {
+        let question = Question::new(Bank::parse("b").unwrap(), text);
+        assert_eq!(ReadQuestion::of(&question).is_written_as_name(word), expected, "{text}");
+    }
+    let question = Question::new(Bank::parse("b").unwrap(), "Where is the kayak?");
+    let read = ReadQuestion::of(&question);
+    let names = |left_out: &[String]| read.names_without(left_out).collect::<Vec<_>>();
+    assert!(names(&[]).contains(&"kayak".to_owned()) && !names(&["kayak".to_owned()]).contains(&"kayak".to_owned()));
+    assert_eq!(names(&[]), read.names().collect::<Vec<_>>());
+}

@@ -159,6 +159,8 @@ impl AskedWords {
 pub(in crate::memory) struct Topics {
     /// Each with its stem, counted and then rated.
     topics: Vec<(TermKey, Topic)>,
+    /// How many of them, the last, also belong to the name of a speaker.
+    of_speakers: usize,
 }
 
 impl Topics {
@@ -173,15 +175,19 @@ impl Topics {
         // Grammar shows a person only in English, and only with a capital.
         let is_speaker = |word: &str| speaks(word) || name_forms(word, language).iter().any(|form| speaks(form));
         let names = probe.persons.iter().filter(|word| !speaks(word)).map(|word| (word, true));
-        let others = probe.topics.iter().filter(|word| !is_speaker(word)).map(|word| (word, false));
-        for (word, is_name) in others.chain(names) {
+        let (of_speakers, others): (Vec<_>, Vec<_>) =
+            probe.topics.iter().map(|word| (word, false)).partition(|(word, _)| is_speaker(word));
+        let mut add = |(word, is_name): (&String, bool)| {
             for (term, _) in words.count_in(word, language).terms() {
                 if topics.iter().all(|(known, _)| *known != term) {
                     topics.push((term, Topic { word: word.clone(), parts: 0, rarity: 0.0, is_name }));
                 }
             }
-        }
-        Self { topics }
+            topics.len()
+        };
+        let own = others.into_iter().chain(names).map(&mut add).last().unwrap_or_default();
+        let all = of_speakers.into_iter().map(&mut add).last().unwrap_or(own);
+        Self { topics, of_speakers: all - own }
     }
 
     /// Counts a part for each topic that it holds.
@@ -212,9 +218,9 @@ impl Topics {
         told.filter(|(_, (term, topic))| topic.parts > 0 && holds(*term)).map(|(at, _)| 1 << at).sum()
     }
 
-    /// The topics, in the order of the question.
-    pub(in crate::memory) fn into_topics(self) -> Vec<Topic> {
-        self.topics.into_iter().map(|(_, topic)| topic).collect()
+    /// The topics, in the order of the question, and how many of them, the last, also belong to the name of a speaker.
+    pub(in crate::memory) fn into_topics(self) -> (Vec<Topic>, usize) {
+        (self.topics.into_iter().map(|(_, topic)| topic).collect(), self.of_speakers)
     }
 }
 

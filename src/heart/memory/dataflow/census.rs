@@ -1,8 +1,9 @@
 //! A census: counts what the arrangements hold as of an epoch.
 //!
-//! In: census probes and the two arrangements. Out: counts, and a sum of hashes that depends only on the set, never on
-//! order or batching; on request, the units and edges themselves. It walks the arrangements, or only the part of one
-//! bank if the probe names a bank, and keeps nothing.
+//! In: census probes and the two arrangements. Out: counts; on request, a sum of hashes that depends only on the set,
+//! never on order or batching, and the units and edges themselves. It walks the arrangements, or only the part of one
+//! bank if the probe names a bank, and keeps nothing. Hashing takes many times as long as counting, so it is done only
+//! for those who ask for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,10 +29,12 @@ use crate::memory::units::{
 use nouns::model::{BankKey, Channel, EventTime, Language, Score, UnitId};
 
 /// What to count.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CensusProbe {
     /// One bank, or all.
     pub bank: Option<BankKey>,
+    /// Whether to hash every unit and edge.
+    pub hashing: bool,
     /// Whether to list every unit and edge.
     pub listing: bool,
 }
@@ -60,7 +63,7 @@ pub struct Census {
     pub semantic_edges: u64,
     /// Structural edges.
     pub structural_edges: u64,
-    /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge.
+    /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge; 0 where it was not asked for.
     pub hash: u128,
     /// The same sum for the units alone.
     pub units_hash: u128,
@@ -90,25 +93,29 @@ impl Census {
     }
 
     /// Counts one unit.
-    pub fn unit(&mut self, key: &UnitKey, unit: &LiveUnit, listing: bool) {
+    pub fn unit(&mut self, key: &UnitKey, unit: &LiveUnit, probe: &CensusProbe) {
         self.units += 1;
         *self.languages.entry(unit.body.language()).or_default() += 1;
-        let hash = hash(&(key, unit.hashed_form()));
-        self.hash = self.hash.wrapping_add(hash);
-        self.units_hash = self.units_hash.wrapping_add(hash);
-        if listing {
+        if probe.hashing {
+            let hash = hash(&(key, unit.hashed_form()));
+            self.hash = self.hash.wrapping_add(hash);
+            self.units_hash = self.units_hash.wrapping_add(hash);
+        }
+        if probe.listing {
             self.unit_list.push((*key, unit.body.said_at));
         }
     }
 
     /// Counts one edge, seen from its end with the lesser id.
-    pub fn edge(&mut self, edge: GraphEdge, listing: bool) {
+    pub fn edge(&mut self, edge: GraphEdge, probe: &CensusProbe) {
         match edge.channel {
             Channel::Semantic => self.semantic_edges += 1,
             Channel::Structural | Channel::Lexical => self.structural_edges += 1,
         }
-        self.hash = self.hash.wrapping_add(hash(&edge));
-        if listing {
+        if probe.hashing {
+            self.hash = self.hash.wrapping_add(hash(&edge));
+        }
+        if probe.listing {
             self.edge_list.push(edge);
         }
     }
@@ -119,7 +126,7 @@ pub(in crate::memory) fn count_units<'scope>(
     probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     units: ByUnit<'scope, std::sync::Arc<LiveUnit>>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
-    scan("CountUnits", probes, units, |census, key, unit, listing| census.unit(key, unit, listing))
+    scan("CountUnits", probes, units, |census, key, unit, probe| census.unit(key, unit, probe))
 }
 
 /// Counts the edges of an adjacency that holds both directions.
@@ -127,11 +134,11 @@ pub(in crate::memory) fn count_edges<'scope>(
     probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     adjacency: ByUnit<'scope, Edge>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
-    scan("CountEdges", probes, adjacency, |census, key, edge, listing| {
+    scan("CountEdges", probes, adjacency, |census, key, edge, probe| {
         if key.id < edge.to {
             let edge =
                 GraphEdge { bank: key.bank, channel: edge.channel(), a: key.id, b: edge.to, weight: edge.weight() };
-            census.edge(edge, listing);
+            census.edge(edge, probe);
         }
     })
 }
@@ -140,7 +147,7 @@ fn scan<'scope, V: ExchangeData>(
     name: &str,
     probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     arranged: ByUnit<'scope, V>,
-    mut count: impl FnMut(&mut Census, &UnitKey, &V, bool) + 'static,
+    mut count: impl FnMut(&mut Census, &UnitKey, &V, &CensusProbe) + 'static,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
     let Arranged { stream, mut trace } = arranged;
     trace.set_physical_compaction(Antichain::new().borrow());
@@ -175,7 +182,7 @@ fn scan<'scope, V: ExchangeData>(
                         });
                         for (asked, (_, census)) in asked.iter().zip(&mut censuses) {
                             if count_at > 0 && asked.probe.bank.is_none_or(|bank| bank == key.bank) {
-                                count(census, key, value, asked.probe.listing);
+                                count(census, key, value, &asked.probe);
                             }
                         }
                         cursor.step_val(&storage);
@@ -218,7 +225,8 @@ mod tests {
         ];
         let of = |edges: &[GraphEdge]| {
             let mut census = Census::default();
-            edges.iter().for_each(|e| census.edge(*e, false));
+            let probe = CensusProbe { bank: None, hashing: true, listing: false };
+            edges.iter().for_each(|e| census.edge(*e, &probe));
             census.hash
         };
         for other in others {

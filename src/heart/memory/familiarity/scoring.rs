@@ -449,15 +449,17 @@ impl FamiliarityScan {
         };
         let best = order.into_iter().map(of_part).collect();
         let unknown_asker = self.unknown_asker.take();
+        let (topics, speaker_topics) = std::mem::take(&mut self.topics).into_topics();
         FamiliarParts {
             best,
             zero,
             parts_total: self.total,
             scored: self.parts.len(),
             assistants: self.assistants,
-            topics: std::mem::take(&mut self.topics).into_topics(),
+            topics,
             only_person: self.only_person.take(),
             unknown_asker,
+            speaker_topics,
         }
     }
 

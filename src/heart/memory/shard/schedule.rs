@@ -93,12 +93,19 @@ impl Schedule {
         !self.loading.is_empty()
     }
 
-    /// At most `limit` probes that can be answered now.
-    pub(in crate::memory) fn probes(&mut self, limit: usize) -> Vec<(ProbeId, BankProbe)> {
-        let mut found = Vec::new();
+    /// At most `limit` probes that can be answered now, and at most `of_bank` of each bank: those of a bank that comes
+    /// next then wait for few of another, also where that one was the only one that asked.
+    pub(in crate::memory) fn probes(&mut self, limit: usize, of_bank: usize) -> Vec<(ProbeId, BankProbe)> {
+        let (mut found, mut taken, mut later) = (Vec::new(), HashMap::<BankKey, usize>::new(), Vec::new());
         while found.len() < limit
             && let Some(bank) = self.asked.pop_front()
         {
+            let taken = taken.entry(bank).or_default();
+            if *taken >= of_bank {
+                later.push(bank);
+                continue;
+            }
+            *taken += 1;
             let Some(queue) = self.banks.get_mut(&bank) else { continue };
             // One probe of each bank in turn.
             if let Some(Task::Probe(id, probe)) = queue.tasks.pop_front() {
@@ -107,6 +114,7 @@ impl Schedule {
             }
             self.enlist(bank);
         }
+        self.asked.extend(later);
         found
     }
 
@@ -209,7 +217,7 @@ mod tests {
     }
 
     fn census(bank: BankKey) -> BankProbe {
-        BankProbe::Census(Arc::new(CensusProbe { bank: Some(bank), listing: false }))
+        BankProbe::Census(Arc::new(CensusProbe { bank: Some(bank), hashing: false, listing: false }))
     }
 
     fn scan(bank: BankKey) -> BankProbe {
@@ -236,14 +244,14 @@ mod tests {
         schedule.load(1, load(A, 40));
         schedule.ask(A, 10, census(A));
         schedule.ask(B, 11, census(B));
-        assert_eq!(ids(schedule.probes(9)), [11]);
+        assert_eq!(ids(schedule.probes(9, 9)), [11]);
         // 40 windows of a large bank: each epoch applies one.
         for left in (0..40).rev() {
-            assert!(schedule.probes(9).is_empty());
+            assert!(schedule.probes(9, 9).is_empty());
             let pieces = schedule.pieces(&mut Allowance::new(1_000_000), |_| 1_000_000);
             assert_eq!((pieces.len(), pieces[0].changes.len(), pieces[0].last), (1, 1, left == 0));
         }
-        assert_eq!(ids(schedule.probes(9)), [10]);
+        assert_eq!(ids(schedule.probes(9, 9)), [10]);
         assert!(schedule.banks.is_empty(), "nothing is kept of a bank without tasks");
     }
 
@@ -252,10 +260,22 @@ mod tests {
         let mut schedule = Schedule::default();
         schedule.ask(A, 10, scan(A));
         schedule.load(1, load(A, 1));
-        assert_eq!(ids(schedule.probes(9)), [10]);
+        assert_eq!(ids(schedule.probes(9, 9)), [10]);
         assert!(!schedule.has_loads());
         schedule.scanned(A);
         assert!(schedule.pieces(&mut Allowance::new(1), |_| 0)[0].last);
+    }
+
+    #[test]
+    fn a_bank_that_alone_asks_takes_few_probes_of_an_epoch() {
+        let mut schedule = Schedule::default();
+        (0..9).for_each(|id| schedule.ask(A, id, census(A)));
+        assert_eq!(ids(schedule.probes(9, 2)), [0, 1]);
+        schedule.ask(B, 10, census(B));
+        (11..13).for_each(|id| schedule.ask(B, id, census(B)));
+        assert_eq!(ids(schedule.probes(3, 2)), [2, 10, 3]);
+        assert_eq!(ids(schedule.probes(9, 9)), [11, 4, 12, 5, 6, 7, 8]);
+        assert!(schedule.banks.is_empty() && schedule.probes(9, 9).is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! In: the commands of its handle. Out: answers, and the changes of its graph to the listeners. One epoch is in flight
 //! at a time. An epoch either answers probes or applies pieces of loads; a scan that is longer than its first turn goes
 //! on between epochs. An answer about a bank shows the memory as of the last load that was sent before the probe: it
-//! reflects all of that load, and nothing later.
+//! reflects all of that load, and nothing later. A bank is counted once for all who ask while it does not change.
 
 use std::{
     cell::RefCell,
@@ -51,6 +51,12 @@ const LOOSE_RECORDS: usize = 512;
 /// The maximum number of probes in one epoch. With more, a question would wait for others.
 const PROBES_AN_EPOCH: usize = 32;
 
+/// Of one bank: a bank that alone asks leaves little in front of the next one's question.
+const PROBES_OF_BANK: usize = 8;
+
+/// The maximum number of censuses that are kept until their banks change.
+const KEPT_CENSUSES: usize = 4_096;
+
 /// What a thread needs to make a shard.
 pub(in crate::memory) struct ShardSeed {
     /// The settings.
@@ -86,6 +92,13 @@ pub(in crate::memory) struct Shard {
     waiting: HashMap<ProbeId, PendingAnswer>,
     /// Walks and counts of this epoch.
     in_epoch: Vec<ProbeId>,
+    /// The censuses of this epoch, each with the probes that it answers; the first of them was sent.
+    censuses: HashMap<CensusProbe, Vec<ProbeId>>,
+    /// Counts and hashes of banks that have not changed since.
+    counted: HashMap<CensusProbe, Vec<Row>>,
+    /// Censuses that were sent into the dataflow.
+    #[cfg(test)]
+    pub(in crate::memory) censuses_made: u64,
     scans_sent: u64,
     scans_answered: u64,
     epoch: Epoch,
@@ -173,6 +186,10 @@ impl Shard {
             loads: VecDeque::new(),
             waiting: HashMap::new(),
             in_epoch: Vec::new(),
+            censuses: HashMap::new(),
+            counted: HashMap::new(),
+            #[cfg(test)]
+            censuses_made: 0,
             scans_sent: 0,
             scans_answered: 0,
             epoch: 0,
@@ -195,7 +212,7 @@ impl Shard {
     /// turn. Returns whether anything was done.
     pub(in crate::memory) fn answer(&mut self) -> bool {
         let took = self.take();
-        let probes = self.schedule.probes(PROBES_AN_EPOCH);
+        let probes = self.schedule.probes(PROBES_AN_EPOCH, PROBES_OF_BANK);
         let any = !probes.is_empty();
         if any {
             self.turns.fresh.set(self.slice);
@@ -318,9 +335,47 @@ impl Shard {
                 return;
             }
             BankProbe::Neighbourhood(probe) => self.inputs.neighbourhoods.send(PendingProbe { id, probe }),
-            BankProbe::Census(probe) => self.inputs.censuses.send(PendingProbe { id, probe }),
+            BankProbe::Census(probe) => self.count(id, probe),
         }
         self.in_epoch.push(id);
+    }
+
+    /// Sends a census into the current epoch, unless it is there already or its result is known.
+    fn count(&mut self, id: ProbeId, probe: Arc<CensusProbe>) {
+        // A hash comes with counts.
+        let hashed = || self.counted.get(&CensusProbe { hashing: true, ..(*probe).clone() });
+        if let Some(rows) = self.counted.get(&*probe).or_else(hashed) {
+            let rows = rows.clone();
+            self.waiting.entry(id).and_modify(|waiting| waiting.rows = rows);
+            return;
+        }
+        let answered = self.censuses.entry((*probe).clone()).or_default();
+        answered.push(id);
+        if answered.len() == 1 {
+            #[cfg(test)]
+            {
+                self.censuses_made += 1;
+            }
+            self.inputs.censuses.send(PendingProbe { id, probe });
+        }
+    }
+
+    /// Gives the rows of the censuses of this epoch to all who asked for them, and keeps what may be asked for again.
+    fn share_censuses(&mut self) {
+        for (probe, ids) in std::mem::take(&mut self.censuses) {
+            let Some((first, others)) = ids.split_first() else { continue };
+            let Some(rows) = self.waiting.get(first).map(|waiting| waiting.rows.clone()) else { continue };
+            for other in others {
+                self.waiting.entry(*other).and_modify(|waiting| waiting.rows.clone_from(&rows));
+            }
+            // A list may be as large as its bank.
+            if probe.bank.is_some() && !probe.listing {
+                if self.counted.len() >= KEPT_CENSUSES {
+                    self.counted.clear();
+                }
+                self.counted.insert(probe, rows);
+            }
+        }
     }
 
     /// Applies pieces of loads in one epoch.
@@ -332,6 +387,9 @@ impl Shard {
         let mut ended = Vec::new();
         for piece in pieces {
             load_of.insert(piece.bank, piece.load);
+            for hashing in [false, true] {
+                self.counted.remove(&CensusProbe { bank: Some(piece.bank), hashing, listing: false });
+            }
             for (key, extraction) in piece.changes {
                 self.inputs.records.send((key, extraction, self.epoch));
             }
@@ -369,6 +427,7 @@ impl Shard {
             self.worker.step();
         }
         self.take_rows();
+        self.share_censuses();
         for id in std::mem::take(&mut self.in_epoch) {
             self.reply(id);
         }

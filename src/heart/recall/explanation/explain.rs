@@ -49,7 +49,8 @@ pub struct Explained {
 /// The question is recollected as by [`crate::recall::recollect`].
 ///
 /// # Errors
-/// As [`crate::recall::recollect`].
+/// As [`crate::recall::recollect`]; [`RecallError::UnknownAsker`] where the question says "I", and nobody is known who
+/// could be meant.
 pub fn explain(
     memory: &dyn Memory,
     models: AskedModels<'_>,
@@ -61,6 +62,11 @@ pub fn explain(
     let whole = WholeFirstHop::new(memory);
     let model = models.model;
     let found = recollection(&whole, models, question, planner, settings)?;
+    if let (Some(known), Some(asker)) = (&found.first.familiar.unknown_asker, &question.asker)
+        && found.read.is_in_first_person()
+    {
+        return Err(RecallError::UnknownAsker { asker: asker.clone(), known: known.join(", ") });
+    }
     let rest = whole.into_rest();
     let failed = |what: &'static str| {
         let bank = question.bank.to_string();

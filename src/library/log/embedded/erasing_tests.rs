@@ -163,7 +163,7 @@ fn an_unfinished_generation_goes_and_is_begun_again() {
     let log = open(root.path());
     log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("2"))])).unwrap();
     log.begin_next().unwrap();
-    log.fill_next(0, &[(b"a".to_vec(), Some(words.clone().into_bytes()))], 0).unwrap();
+    log.fill_next(0, &[(b"a".to_vec(), Some(words.clone().into_bytes()))], &0.into()).unwrap();
     let next = log.next.lock().unwrap().clone().unwrap();
     let files = [&next.records, &next.index].map(|keyspace| keyspace.path().to_owned());
     next.records.rotate_memtable_and_wait().unwrap();
@@ -175,13 +175,13 @@ fn an_unfinished_generation_goes_and_is_begun_again() {
     log.scrub().unwrap();
     assert!(files.iter().all(|keyspace| !keyspace.exists()));
     assert!(!store_holds(root.path(), words.as_bytes()));
-    let unfilled = log.fill_next(0, &[], 0).unwrap_err();
+    let unfilled = log.fill_next(0, &[], &0.into()).unwrap_err();
     assert!(matches!(unfilled, LogError::NotBegun { topic: Topic::NextMemory }), "{unfilled}");
 
     // What is begun again ends, and holds nothing of the first one.
     log.begin_next().unwrap();
     assert_eq!(suite::all(&log, Topic::NextMemory, 0, 0), []);
-    log.fill_next(0, &[(b"b".to_vec(), Some(b"3".to_vec()))], 0).unwrap();
+    log.fill_next(0, &[(b"b".to_vec(), Some(b"3".to_vec()))], &0.into()).unwrap();
     log.switch(&ModelRef { name: "m".to_owned(), hash: "h".to_owned() }).unwrap();
     drop(log);
     let log = open(root.path());

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::file_lock::{FileLock, LockError};
 use crate::log::{
-    ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, Topic, Transaction,
-    TransactionEnd, Written, memory_name,
+    Deletions, ErasableLog, Generations, KeyedValue, LiveKey, Log, LogEntry, LogError, ReadBatch, ReadProgress, Record,
+    Topic, Transaction, TransactionEnd, Written, memory_name,
 };
 use crate::private_directory::create_private;
 use nouns::{
@@ -59,6 +59,7 @@ pub struct EmbeddedLog {
     pub(super) dropped: Mutex<BTreeSet<PathBuf>>,
     cleaning: Mutex<Cleaning>,
     news: Arc<Signal>,
+    pub(super) deletions: Deletions,
     fsync: Fsync,
     directory: PathBuf,
     /// Tell whether the opened files are still there.
@@ -124,6 +125,7 @@ impl EmbeddedLog {
             waiting: Mutex::default(),
             cleaning: Mutex::default(),
             news: Arc::default(),
+            deletions: Deletions::default(),
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,
@@ -331,6 +333,7 @@ impl EmbeddedLog {
         let (mut appended, mut all) = (Vec::with_capacity(group.len()), nothing.clone());
         for append in &group {
             let mut written = nothing.clone();
+            written.name_banks(append.turns.iter().map(|turn| &turn.bank));
             for EncodedTurn { partition, bank, json } in &append.turns {
                 let end = ends.turns(*partition);
                 let record = encode(now, bank.as_str().as_bytes(), Some(json));
@@ -418,12 +421,12 @@ impl Log for EmbeddedLog {
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
         // `append_turns` always chooses the bank's partition, so there is nothing to forward.
-        let Transaction { partition, next_offset, memory, dead_letters, forwards: _ } = transaction;
+        let Transaction { partition, next_offset, behind: _, memory, dead_letters, forwards: _ } = transaction;
         let (partition, next_offset, dead_letters) = (*partition, *next_offset, encoded_letters(dead_letters)?);
         self.check_partition(Topic::Memory, partition)?;
         let mut writer = self.writer();
         let mut ends = self.ends().clone();
-        let (position, end) = (*ends.position(partition), *ends.turns(partition));
+        let (position, end) = (ends.progress(partition).through, *ends.turns(partition));
         if next_offset < position || next_offset > end {
             return Err(LogError::Position { partition, next_offset, position, end });
         }
@@ -440,8 +443,16 @@ impl Log for EmbeddedLog {
             );
         }
         self.put_dead_letters(&mut batch, &mut ends, dead_letters.iter(), now);
-        *ends.position(partition) = next_offset;
-        batch.insert(&self.store.positions, store::read_position(partition), next_offset.to_be_bytes());
+        let (before, progress) = (ends.progress(partition), transaction.progress());
+        batch.insert(&self.store.positions, store::read_position(partition), progress.low().to_be_bytes());
+        if !progress.behind.is_empty() {
+            // Numbers and names always have a JSON form.
+            let ahead = serde_json::to_vec(&progress).unwrap_or_default();
+            batch.insert(&self.store.positions, store::ahead(partition), ahead);
+        } else if !before.behind.is_empty() {
+            batch.remove(&self.store.positions, store::ahead(partition));
+        }
+        *before = progress;
         let bytes = bytes_of(memory);
         self.write(&mut writer, batch, ends, bytes)?;
         self.cleaning().wrote(markers);
@@ -452,14 +463,14 @@ impl Log for EmbeddedLog {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
         self.check_partition(topic, partition)?;
         // Both are read under one lock, because the position belongs to this end.
-        let (end, position) = {
+        let (end, progress) = {
             let mut ends = self.ends();
-            (ends.end(topic, partition), *ends.position(partition))
+            (ends.end(topic, partition), ends.progress(partition).clone())
         };
         if limit == 0 || from >= end {
             // Input that changed no record moves only the position.
             let at_end = topic == Topic::Memory && from == end;
-            let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
+            let covers = if at_end { vec![(partition, progress)] } else { Vec::new() };
             return Ok(ReadBatch { next: from, covers, ..ReadBatch::default() });
         }
         let keyspace = match topic {
@@ -489,7 +500,7 @@ impl Log for EmbeddedLog {
             return Err(self.damaged(topic, partition, expected, "is missing"));
         }
         let at_end = compacted && expected == end;
-        let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
+        let covers = if at_end { vec![(partition, progress)] } else { Vec::new() };
         Ok(ReadBatch { records, covers, next: expected })
     }
 
@@ -499,16 +510,16 @@ impl Log for EmbeddedLog {
     }
 
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
-        Ok(TransactionEnd { end: self.end(topic, partition)?, position: Some(self.read_position(partition)?) })
+        Ok(TransactionEnd { end: self.end(topic, partition)?, position: Some(self.progress(partition)?) })
     }
 
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         Ok(self.end(Topic::Turns, partition)?.saturating_sub(position))
     }
 
-    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError> {
         self.check_partition(Topic::Turns, partition)?;
-        Ok(*self.ends().position(partition))
+        Ok(self.ends().progress(partition).clone())
     }
 
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
@@ -561,13 +572,13 @@ impl Log for EmbeddedLog {
         self.append_events_and_entries(events, entries)
     }
 
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         let mut at = 0;
         loop {
-            let position = self.read_position(partition)?;
+            let progress = self.progress(partition)?;
             let batch = self.read(Topic::Memory, partition, at, REPLAYED_AT_ONCE)?;
             if batch.records.is_empty() {
-                return Ok(position);
+                return Ok(progress);
             }
             batch.records.iter().for_each(&mut *each);
             at = batch.next;
@@ -591,8 +602,8 @@ impl Generations for EmbeddedLog {
         Ok(())
     }
 
-    /// Ignores `next_offset`: all generations share the read position, and no turns are read meanwhile.
-    fn fill_next(&self, partition: u32, records: &[KeyedValue], _next_offset: u64) -> Result<(), LogError> {
+    /// Ignores the progress: all generations share the read position, and no turns are read meanwhile.
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], _progress: &ReadProgress) -> Result<(), LogError> {
         self.check_partition(Topic::NextMemory, partition)?;
         let next = self.next()?;
         let mut writer = self.writer();

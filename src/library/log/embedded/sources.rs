@@ -3,8 +3,16 @@
 //! In: the names of sources, and transactions. Out: the cursor and the names that each source committed
 //! last. The directory's lock excludes every other writer.
 
+use std::path::Path;
+
 use super::{log::EmbeddedLog, store};
-use crate::log::{LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, source_log::names_key};
+use crate::{
+    log::{
+        Deletions, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, id_salt, source_log::names_key,
+    },
+    private_directory::create_private,
+};
+use nouns::model::IdSalt;
 
 impl SourceLog for EmbeddedLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
@@ -14,6 +22,23 @@ impl SourceLog for EmbeddedLog {
         };
         Ok((Box::new(EmbeddedSourceWriter { log: self, source: source.to_owned() }), state))
     }
+
+    fn id_salt(&self) -> Result<IdSalt, LogError> {
+        embedded_salt(self.directory())
+    }
+
+    fn deletions(&self) -> &Deletions {
+        &self.deletions
+    }
+}
+
+/// The salt of a directory's log; the directory is made if there is none.
+///
+/// # Errors
+/// [`LogError`] when a file operation fails.
+pub(in crate::log) fn embedded_salt(directory: &Path) -> Result<IdSalt, LogError> {
+    let salt = create_private(directory).and_then(|()| id_salt::of_directory(directory));
+    salt.map_err(|e| store::disk(directory, "reading the file id-salt", e))
 }
 
 struct EmbeddedSourceWriter<'a> {

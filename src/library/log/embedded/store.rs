@@ -19,7 +19,7 @@ use super::{
     record::{decode, decode_index, index_key, offset_of, record_key},
     store_manifest::{self, Unfit},
 };
-use crate::log::{LogError, Topic};
+use crate::log::{LogError, ReadProgress, Topic};
 use models::store::{keyspace_options, long_values, ranges_only};
 use nouns::{
     config::{Fsync, LogSettings},
@@ -70,6 +70,11 @@ pub(super) fn read_position(partition: u32) -> [u8; 5] {
     tagged(b'r', partition)
 }
 
+/// Key of the progress of the banks that are ahead of the read position, in `positions`.
+pub(super) fn ahead(partition: u32) -> [u8; 5] {
+    tagged(b'a', partition)
+}
+
 /// Key of the last state that a live source committed, in `positions`.
 pub(super) fn source_state(name: &[u8]) -> Vec<u8> {
     [b"source ", name].concat()
@@ -101,12 +106,12 @@ pub(super) struct Store {
 }
 
 /// Ends and read positions of one partition.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct PartitionEnds {
     turns: u64,
     memory: u64,
     next_memory: u64,
-    position: u64,
+    progress: ReadProgress,
 }
 
 /// The offsets that the next records will get, and the read positions.
@@ -131,8 +136,8 @@ impl Ends {
         &mut self.partition(partition).next_memory
     }
 
-    pub(super) fn position(&mut self, partition: u32) -> &mut u64 {
-        &mut self.partition(partition).position
+    pub(super) fn progress(&mut self, partition: u32) -> &mut ReadProgress {
+        &mut self.partition(partition).progress
     }
 
     /// The offset that the next record will get.
@@ -447,11 +452,11 @@ impl Store {
                 turns: stored(&turns_end(partition))?,
                 memory: stored(&memory_end(self.generation, partition))?,
                 next_memory: stored(&memory_end(self.generation + 1, partition))?,
-                position: stored(&read_position(partition))?,
+                progress: self.progress(directory, partition)?,
             };
             let last = after_last(&self.turns, partition)?;
-            if last != found.turns || found.position > found.turns {
-                return Err(disagree(Topic::Turns, partition, found.turns.max(found.position), last));
+            if last != found.turns || found.progress.through > found.turns {
+                return Err(disagree(Topic::Turns, partition, found.turns.max(found.progress.through), last));
             }
             // The last records of the memory topic may have been deletion markers, which a start drops.
             let last = after_last(&self.memory.records, partition)?;
@@ -461,6 +466,17 @@ impl Store {
             ends.partitions.push(found);
         }
         Ok(ends)
+    }
+
+    /// How far a turns partition is covered. What is stored beside the read position counts only if it belongs to it: an
+    /// older build moves the position alone.
+    fn progress(&self, directory: &Path, partition: u32) -> Result<ReadProgress, LogError> {
+        let position = number(directory, &self.positions, &read_position(partition))?.unwrap_or_default();
+        let stored = self.positions.get(ahead(partition)).map_err(|e| failed(directory, "a read", e))?;
+        let Some(stored) = stored else { return Ok(position.into()) };
+        let ahead: ReadProgress = serde_json::from_slice(&stored)
+            .map_err(|e| damaged(directory, format!("{STORE}/positions: the progress of banks: {e}"), None))?;
+        Ok(if ahead.low() == position { ahead } else { position.into() })
     }
 
     /// Removes what only the last run needed: deletion markers, and the numbers of its writes.

@@ -26,8 +26,14 @@ use super::{
     partition_reader::PartitionReader,
     tests::{broker_process::Broker, settings},
 };
-use crate::log::{Log, LogError, SourceLog as _, SourceTransaction, Topic, kafka::partition_of_source, suite};
-use nouns::{config::Pipeline, model::TurnEvent, sync};
+use crate::log::{
+    Log, LogError, SourceLog as _, SourceTransaction, Topic, Transaction, kafka::partition_of_source, suite,
+};
+use nouns::{
+    config::Pipeline,
+    model::{DeadLetter, TurnEvent},
+    sync,
+};
 
 const TOPIC: &str = "mock.memory";
 
@@ -278,6 +284,72 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     log.own(0).unwrap();
     log.commit(&transaction("again")).unwrap();
     assert_eq!(folded(&next)["a"], "again");
+}
+
+/// The broker is killed, and what the partitions know of the end of their last transaction is lost.
+fn lose_markers(broker: &Broker, partitions: &[&str]) {
+    broker.act("kill", None);
+    partitions.iter().for_each(|partition| broker.lose_marker(partition));
+    broker.act("restart", None);
+}
+
+/// A cluster may have forgotten a transaction that a partition takes for open: nothing behind it is shown to anybody, and
+/// no newer producer and no timeout ends it.
+#[test]
+fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
+    let test = "log::kafka::faults::a_transaction_that_the_cluster_left_open_is_ended_by_its_owner";
+    let Some(broker) = Broker::start(test, &[]) else { return };
+    let settings = settings(&broker, "left", 1);
+    let open = || KafkaLog::open(&settings).unwrap();
+    let log = open();
+    log.append_turns(&(0..4).map(|n| suite::turn("bank", n)).collect::<Vec<_>>()).unwrap();
+    let letter = DeadLetter::new("file:1".to_owned(), "not JSON; write JSON".to_owned(), b"{");
+    let whole = Transaction { dead_letters: vec![letter], ..suite::transaction(1, &[("a", Some("first"))]) };
+    log.commit(&whole).unwrap();
+    lose_markers(&broker, &["left.memory-0", "left.dead-letters-0"]);
+    let next = open();
+    let letters = |log: &KafkaLog| suite::all(log, Topic::DeadLetters, 0, 0).len();
+    assert_eq!((next.read_position(0).unwrap(), letters(&next)), (0, 0), "nobody is shown it");
+    next.own(0).unwrap();
+    assert_eq!((next.read_position(0).unwrap(), letters(&open())), (1, 2), "the letter is delivered again");
+    assert_eq!(suite::live_values(&open(), 0)["a"], "first");
+
+    // An owner that stays, and commits nothing more.
+    next.commit(&suite::transaction(2, &[("a", Some("second"))])).unwrap();
+    lose_markers(&broker, &["left.memory-0"]);
+    let until = Instant::now() + Duration::from_secs(60);
+    while open().read_position(0).unwrap() != 2 {
+        assert!(Instant::now() < until, "nobody is shown the last commit");
+        next.tend(0).unwrap();
+    }
+    assert_eq!(suite::live_values(&open(), 0)["a"], "second");
+
+    // One that was aborted before its last record was written.
+    let memory = next.cluster().topic("memory");
+    let out = Outgoing { topic: &memory, partition: Some(0), key: Some(b"b"), value: Some(b"never"), headers: None };
+    drop(write_and_stop(&next, "extract.0", out));
+    open().own(0).unwrap();
+    lose_markers(&broker, &["left.memory-0"]);
+    let last = open();
+    last.own(0).unwrap();
+    assert_eq!(last.read_position(0).unwrap(), 2);
+    last.commit(&suite::transaction(3, &[("c", Some("third"))])).unwrap();
+    let live = suite::live_values(&open(), 0);
+    assert_eq!((live.get("b"), live["c"].as_str()), (None, "third"));
+
+    // Turns of a source, whose position is known.
+    last.ensure_sources().unwrap();
+    let (mut writer, _) = last.take_source("chat").unwrap();
+    writer.commit(&source_transaction("chat", 1)).unwrap();
+    drop(writer);
+    let end = last.end(Topic::Turns, 0).unwrap();
+    lose_markers(&broker, &["left.turns-0", &format!("left.sources-{}", partition_of_source("chat"))]);
+    assert!(last.end(Topic::Turns, 0).unwrap() < end);
+    let (_, state) = last.take_source("chat").unwrap();
+    assert_eq!(state.cursor, Some(b"1".to_vec()));
+    let turns = suite::all(&open(), Topic::Turns, 0, 4);
+    assert_eq!(turns.len(), 2, "it is delivered again");
+    assert_eq!(turns[0].value, turns[1].value);
 }
 
 /// Another source whose position is in the same partition of the topic of sources.

@@ -11,7 +11,8 @@ use std::{
 };
 
 use super::{client::Cluster, growing::Growing, partition_reader::PartitionReader, position};
-use crate::log::{LogError, RawRecord, ReadBatch, Record};
+use crate::log::{LogError, RawRecord, ReadBatch, ReadProgress, Record};
+use nouns::model::Bank;
 
 /// Records that are read before they are handed over.
 const READ_AT_ONCE: usize = 256;
@@ -27,8 +28,8 @@ pub(super) struct LiveIndex {
     /// The place of `lookup`.
     at: u64,
     offsets: BTreeMap<Vec<u8>, u64>,
-    /// By turns partition: the first offset that no transaction covers.
-    covered: BTreeMap<u32, u64>,
+    /// By turns partition: how far transactions cover it.
+    covered: BTreeMap<u32, ReadProgress>,
 }
 
 impl LiveIndex {
@@ -71,9 +72,9 @@ impl LiveIndex {
         }
     }
 
-    /// The first offset of a turns partition that no transaction covers.
-    pub(super) fn covered(&self, turns: u32) -> u64 {
-        self.covered.get(&turns).copied().unwrap_or_default()
+    /// The first offset of a bank's turns in a turns partition that no transaction covers.
+    pub(super) fn covered(&self, turns: u32, bank: &Bank) -> u64 {
+        self.covered.get(&turns).map(|progress| progress.of(bank)).unwrap_or_default()
     }
 
     /// As [`crate::log::Log::live_records`].

@@ -14,6 +14,7 @@ use rdkafka::producer::BaseProducer;
 
 use super::{
     client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background},
+    counting::{Counters, Unread},
     entries::Entries,
     leaving::leaving,
     live_index::LiveIndex,
@@ -21,15 +22,16 @@ use super::{
     partition_reader::PartitionReader,
     position::{self, MOVED_KEY, Moved},
     topics::{self, OPERATIONS, OptionalTopics},
-    values::{check_sizes, error_headers, json_of},
+    unmarked::Unseen,
+    values::{check_sizes, json_of},
 };
 use crate::log::{
-    Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, Topic,
-    Transaction, TransactionEnd, Written, memory_name, partition_of,
+    Deletions, Generations, KeyedValue, Leaving, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, ReadProgress,
+    Record, Topic, Transaction, TransactionEnd, Written, memory_name, partition_of,
 };
 use nouns::{
     config::{ExpiredPolicy, LogSettings},
-    model::{DeadLetter, ModelRef, TurnEvent},
+    model::{Bank, DeadLetter, ModelRef, TurnEvent},
     signal::Signal,
     sync,
 };
@@ -68,11 +70,13 @@ pub struct KafkaLog {
     generation: u32,
     dead_letters: String,
     readers: Mutex<Readers>,
-    owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    pub(super) owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    pub(super) unseen: Unseen,
+    pub(super) counters: Counters,
     /// The writer of the next generation of the memory.
     next_owner: Mutex<Option<Owner>>,
     /// Committed read positions of owned turns partitions.
-    positions: Mutex<BTreeMap<u32, u64>>,
+    positions: Mutex<BTreeMap<u32, ReadProgress>>,
     /// The producer of records outside transactions; `None` until it is used, and after an error.
     producer: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
     /// For each record of the memory topic that cannot be read, by partition and offset: the offset up to which no
@@ -85,10 +89,11 @@ pub struct KafkaLog {
     leaving: Mutex<Option<(Instant, Leaving)>>,
     notices: Vec<String>,
     news: Arc<Signal>,
+    pub(super) deletions: Deletions,
 }
 
 /// A read position that cannot be read.
-struct Unread {
+struct UnreadPosition {
     /// The partition of the turns topic.
     turns: u32,
     offset: u64,
@@ -107,6 +112,7 @@ impl KafkaLog {
         Ok(Self {
             notices,
             news: Arc::default(),
+            deletions: Deletions::default(),
             turns: cluster.topic("turns"),
             memory: cluster.topic(&memory_name(generation)),
             next_memory: cluster.topic(&memory_name(generation + 1)),
@@ -117,6 +123,8 @@ impl KafkaLog {
             partitions: settings.partitions,
             readers: Mutex::default(),
             owners: Mutex::default(),
+            unseen: Unseen::default(),
+            counters: Counters::default(),
             positions: Mutex::default(),
             producer: Mutex::default(),
             unread: Mutex::default(),
@@ -146,7 +154,7 @@ impl KafkaLog {
         &self.cluster
     }
 
-    fn name(&self, topic: Topic) -> &str {
+    pub(super) fn name(&self, topic: Topic) -> &str {
         match topic {
             Topic::Turns => &self.turns,
             Topic::Memory => &self.memory,
@@ -155,7 +163,7 @@ impl KafkaLog {
         }
     }
 
-    fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
+    pub(super) fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
         let partitions = match topic {
             Topic::DeadLetters => 1,
             // The turns topic may have more partitions than the memory topic.
@@ -166,7 +174,7 @@ impl KafkaLog {
     }
 
     /// The current partition count of the turns topic: an operator may add partitions at any time.
-    fn turns_partitions(&self) -> Result<u32, LogError> {
+    pub(super) fn turns_partitions(&self) -> Result<u32, LogError> {
         use rdkafka::producer::Producer;
         self.with_producer(|producer, watch| {
             let metadata =
@@ -256,7 +264,12 @@ impl KafkaLog {
     /// Adds the memory records and read positions of `raw` to `batch`, and returns the read positions that cannot be
     /// read. A control record that cannot be read is added as if it were a memory record, so that readers stop before
     /// it. It is left out if a later record of its key replaces or removes it.
-    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<Vec<Unread>, LogError> {
+    fn split(
+        &self,
+        partition: u32,
+        raw: Vec<RawRecord>,
+        batch: &mut ReadBatch,
+    ) -> Result<Vec<UnreadPosition>, LogError> {
         let mut unread = Vec::new();
         for RawRecord { record, .. } in raw {
             let value = record.value.as_deref();
@@ -279,7 +292,7 @@ impl KafkaLog {
                 continue;
             }
             if let Some((turns, problem)) = turns.zip(position::read(value).err()) {
-                unread.push(Unread { turns, offset: record.offset, problem });
+                unread.push(UnreadPosition { turns, offset: record.offset, problem });
             }
             if record.value.is_some() {
                 batch.records.push(record);
@@ -289,7 +302,7 @@ impl KafkaLog {
     }
 
     /// The error for a read position that cannot be read.
-    fn unreadable(&self, home: u32, Unread { turns, offset, problem }: Unread) -> LogError {
+    fn unreadable(&self, home: u32, UnreadPosition { turns, offset, problem }: UnreadPosition) -> LogError {
         LogError::Unreadable {
             topic: self.memory.clone(),
             partition: home,
@@ -312,12 +325,18 @@ impl KafkaLog {
     /// [`Log::replay`]. With `settled`, it first waits until every open transaction has ended, because a transaction of
     /// another owner hides what was committed after it. A caller that only reads must not wait for a writer that died.
     /// This uses a separate reader, so that the shared one keeps its position.
-    fn read_back(&self, partition: u32, settled: bool, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn read_back(
+        &self,
+        partition: u32,
+        settled: bool,
+        each: &mut dyn FnMut(&Record),
+    ) -> Result<ReadProgress, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         let home = partition % self.partitions;
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
         reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
         if settled {
+            self.end_unmarked(partition)?;
             reader.settle(&self.cluster)?;
         }
         let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
@@ -330,7 +349,7 @@ impl KafkaLog {
             if let Some(unread) = unread.into_iter().find(|unread| unread.turns == partition) {
                 return Err(self.unreadable(home, unread));
             }
-            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
+            committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, to)| to.clone()).or(committed);
             if home == partition {
                 let is_ours = |record: &&Record| position::what(&record.key).is_none();
                 batch.records.iter().filter(is_ours).for_each(&mut *each);
@@ -369,18 +388,20 @@ impl KafkaLog {
     }
 
     /// The read position, given the committed one.
-    fn resume_position(&self, partition: u32, committed: Option<u64>) -> Result<u64, LogError> {
+    fn resume_position(&self, partition: u32, committed: Option<ReadProgress>) -> Result<ReadProgress, LogError> {
         let reader = self.reader(Topic::Turns, partition)?;
         let (earliest, _) = sync::lock(&reader).span(&self.cluster)?;
         let position = match committed {
-            None => earliest,
-            Some(position) if position >= earliest => position,
-            Some(_) if self.cluster.settings.expired == ExpiredPolicy::Earliest => earliest,
-            Some(position) => return Err(LogError::Expired { partition, position, earliest }),
+            None => earliest.into(),
+            Some(progress) if progress.low() >= earliest => progress,
+            Some(progress) if self.cluster.settings.expired == ExpiredPolicy::Earliest => {
+                progress.from_offset(earliest)
+            }
+            Some(progress) => return Err(LogError::Expired { partition, position: progress.low(), earliest }),
         };
         // Another instance may move the position of a partition that we do not own: do not cache it.
         if sync::lock(&self.owners).contains_key(&partition) {
-            sync::lock(&self.positions).insert(partition, position);
+            sync::lock(&self.positions).insert(partition, position.clone());
         }
         Ok(position)
     }
@@ -396,6 +417,7 @@ impl Log for KafkaLog {
         check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
         let last = self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))?;
         let mut written = Written::nothing(self.partitions);
+        written.name_banks(events.iter().map(TurnEvent::bank));
         for ((_, partition), offset) in last {
             written.extend(partition.unsigned_abs(), offset.unsigned_abs() + 1);
         }
@@ -421,7 +443,12 @@ impl Log for KafkaLog {
     /// Closes its producer and its reader.
     fn disown(&self, partition: u32) {
         sync::lock(&self.owners).remove(&partition);
+        self.unseen.forget(partition);
         sync::lock(&self.readers).open.remove(&(Topic::Turns, partition));
+    }
+
+    fn tend(&self, partition: u32) -> Result<(), LogError> {
+        self.look_at_last_commit(partition)
     }
 
     fn news(&self) -> &Arc<Signal> {
@@ -429,7 +456,7 @@ impl Log for KafkaLog {
     }
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
-        let Transaction { partition, next_offset, memory, dead_letters, forwards } = transaction;
+        let Transaction { partition, next_offset, behind: _, memory, dead_letters, forwards } = transaction;
         let (partition, next_offset) = (*partition, *next_offset);
         self.check_partition(if memory.is_empty() { Topic::Turns } else { Topic::Memory }, partition)?;
         if let Some(index) = memory.iter().position(|(key, _)| key.is_empty()) {
@@ -445,7 +472,7 @@ impl Log for KafkaLog {
                 sync::lock(&self.owners).get(&partition).cloned().ok_or(LogError::Fenced { partition })?
             }
         };
-        let position = self.read_position(partition)?;
+        let position = self.progress(partition)?.through;
         if next_offset < position || !self.reaches(partition, next_offset)? {
             let end = self.end(Topic::Turns, partition)?;
             return Err(LogError::Position { partition, next_offset, position, end });
@@ -454,7 +481,8 @@ impl Log for KafkaLog {
         let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, forwards)?);
         check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
         check_sizes(Topic::Turns, partition, turns.iter().map(Vec::as_slice))?;
-        let (key, value) = (position::key(partition), position::value(next_offset));
+        let progress = transaction.progress();
+        let (key, value) = (position::key(partition), position::value(&progress));
         let records = memory.iter().map(|(key, value)| Outgoing {
             topic: &self.memory,
             partition: Some(home),
@@ -462,9 +490,15 @@ impl Log for KafkaLog {
             value: value.as_deref(),
             headers: None,
         });
+        let owner = sync::lock(&owner);
         let records = records
-            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.letter(letter, value)))
-            .chain(forwards.iter().zip(&turns).map(|(event, value)| self.turn(event, value)))
+            .chain(
+                dead_letters
+                    .iter()
+                    .zip(&letters)
+                    .map(|(letter, value)| self.letter(letter, value).of_owner(owner.name())),
+            )
+            .chain(forwards.iter().zip(&turns).map(|(event, value)| self.turn(event, value).of_owner(owner.name())))
             .chain(std::iter::once(Outgoing {
                 topic: &self.memory,
                 partition: Some(home),
@@ -472,11 +506,13 @@ impl Log for KafkaLog {
                 value: Some(&value),
                 headers: None,
             }));
-        let result = sync::lock(&owner).commit(&self.cluster, records);
+        let result = owner.commit(&self.cluster, records);
+        drop(owner);
         match result {
             Ok(committed) => {
-                sync::lock(&self.positions).insert(partition, next_offset);
+                sync::lock(&self.positions).insert(partition, progress);
                 self.reach_written(&committed.last);
+                self.unseen.note(partition, committed.last);
                 Ok(())
             }
             Err(error) => {
@@ -565,7 +601,7 @@ impl Log for KafkaLog {
                     return Ok(TransactionEnd { end: offset + 1, position: Some(position) });
                 }
                 Some((offset, Err(problem))) => {
-                    let unread = Unread { turns: partition, offset, problem };
+                    let unread = UnreadPosition { turns: partition, offset, problem };
                     return Err(self.unreadable(partition, unread));
                 }
                 None if begin == low => return Ok(TransactionEnd { end: low, position: None }),
@@ -576,14 +612,21 @@ impl Log for KafkaLog {
     }
 
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
-        let reader = self.reader(Topic::Turns, partition)?;
-        let mut reader = sync::lock(&reader);
-        reader.lag(&self.cluster, position)
+        Ok(self.unread(Topic::Turns, partition, position)?.records)
     }
 
-    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
-        if let Some(position) = sync::lock(&self.positions).get(&partition) {
-            return Ok(*position);
+    fn records_after(&self, partition: u32, offset: u64) -> Result<u64, LogError> {
+        Ok(self.unread(Topic::Memory, partition, offset)?.records)
+    }
+
+    fn after_markers(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        let Unread { records, end } = self.unread(Topic::Turns, partition, position)?;
+        Ok(if records == 0 { end.max(position) } else { position })
+    }
+
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError> {
+        if let Some(progress) = sync::lock(&self.positions).get(&partition) {
+            return Ok(progress.clone());
         }
         let owned = sync::lock(&self.owners).contains_key(&partition);
         self.read_back(partition, owned, &mut |_| {})
@@ -611,8 +654,9 @@ impl Log for KafkaLog {
         self.with_index(partition, |index| index.each(&self.cluster, prefix, wanted, each))
     }
 
-    fn listed_to(&self, partition: u32) -> Result<u64, LogError> {
-        self.with_index(partition % self.partitions, |index| Ok(index.covered(partition)))
+    fn listed_to(&self, bank: &Bank) -> Result<u64, LogError> {
+        let partition = partition_of(bank, self.partitions);
+        self.with_index(partition, |index| Ok(index.covered(partition, bank)))
     }
 
     fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError> {
@@ -667,7 +711,7 @@ impl Log for KafkaLog {
         Ok(false)
     }
 
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         self.read_back(partition, true, each)
     }
 }
@@ -683,13 +727,13 @@ impl Generations for KafkaLog {
         Ok(())
     }
 
-    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
-        let mut positions = vec![(partition, next_offset)];
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], progress: &ReadProgress) -> Result<(), LogError> {
+        let mut positions = vec![(partition, progress.clone())];
         // The additional turns partitions, whose turns are only forwarded, have positions here, too.
         for beyond in (partition..self.turns_partitions()?).step_by(self.partitions as usize).skip(1) {
             positions.insert(0, (beyond, self.replay(beyond, &mut |_| {})?));
         }
-        let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(*next))));
+        let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(next))));
         let positions: Vec<KeyedValue> = positions.collect();
         let owner = sync::lock(&self.next_owner);
         let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
@@ -744,25 +788,5 @@ impl KafkaLog {
     fn already_moved(&self, generation: u32) -> LogError {
         let (topic, to) = (self.memory.clone(), self.cluster.topic(&memory_name(generation)));
         LogError::Moved { topic, to, model: "those of another run".to_owned() }
-    }
-
-    pub(super) fn turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> Outgoing<'a> {
-        Outgoing {
-            topic: &self.turns,
-            partition: Some(partition_of(event.bank(), self.partitions)),
-            key: Some(event.bank().as_str().as_bytes()),
-            value: Some(value),
-            headers: None,
-        }
-    }
-
-    pub(super) fn letter<'a>(&'a self, letter: &DeadLetter, value: &'a [u8]) -> Outgoing<'a> {
-        Outgoing {
-            topic: &self.dead_letters,
-            partition: Some(0),
-            key: None,
-            value: Some(value),
-            headers: Some(error_headers(letter, &self.turns)),
-        }
     }
 }

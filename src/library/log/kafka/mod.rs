@@ -12,11 +12,12 @@
 //! - `client`: client configurations and errors
 //! - `entry`: opens a log or a view; `topic`: one topic, for a view of it
 //! - `topics`: creates and checks the topics
-//! - `partition_reader`: reads one partition; `owner`: commits to one
+//! - `partition_reader`: reads one partition; `owner`: commits to one; `unmarked`: ends what a cluster left open
 //! - `position`: the records of read positions and of switches between generations
 //! - `reach`: asks the cluster for its brokers and topics
 //! - `repair`: records that cannot be read, and what an operator writes instead
 //! - `instances`: which instance answers HTTP requests about the banks of each partition
+//! - `counting`: counts the records behind a position; `tending`: what is done beside reading and writing
 //! - `growing`: reads a partition and what is added to it; with it, `live_index`: where the live records of the memory
 //!   lie, and `entries`: the operations that forget turns
 //! - `leaving`: when words of deleted turns leave the topics
@@ -25,6 +26,7 @@
 //! - `members`: the partitions that the consumer group assigns to this instance
 
 pub mod client;
+mod counting;
 mod entries;
 mod entry;
 mod growing;
@@ -39,8 +41,10 @@ mod position;
 mod reach;
 mod repair;
 mod sources;
+mod tending;
 mod topic;
 mod topics;
+mod unmarked;
 mod values;
 
 #[cfg(test)]
@@ -51,6 +55,6 @@ mod tests;
 pub(super) use entry::{open, read_topic, topics_leaving, turns_partitions};
 pub use log::KafkaLog;
 pub(super) use reach::reach;
-pub use repair::{CheckValue, Finding, UnreadableRecord, replace, unreadable_records};
+pub use repair::{CheckEntry, CheckValue, Checks, Finding, UnreadableRecord, replace, unreadable_records};
 pub use sources::partition_of_source;
 pub use topics::{memory_topic, partitions_of};

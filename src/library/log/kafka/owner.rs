@@ -4,7 +4,10 @@
 //! partition fences this one: its commit fails, and none of its records becomes visible. The queue is drained before
 //! the commit, because librdkafka would sleep for up to 100 ms there.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use rdkafka::{
     error::{KafkaError, RDKafkaErrorCode},
@@ -61,12 +64,12 @@ pub fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Instant) -
 /// Pause between polls for acknowledgements: the client's own `flush` keeps a core busy.
 const DRAIN_PAUSE: Duration = Duration::from_micros(200);
 
-/// Waits until every queued record is acknowledged or has failed.
+/// Waits until every queued record is acknowledged or has failed. A client that has lost its brokers never gets there.
 pub fn drain(producer: &BaseProducer<Watch>, until: Instant) -> Result<(), KafkaError> {
     while producer.in_flight_count() > 0 {
         producer.poll(Duration::ZERO);
         std::thread::sleep(DRAIN_PAUSE);
-        if Instant::now() > until {
+        if Instant::now() > until || producer.client().context().stranded() {
             return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
         }
     }
@@ -75,6 +78,8 @@ pub fn drain(producer: &BaseProducer<Watch>, until: Instant) -> Result<(), Kafka
 
 /// The owner of one partition.
 pub(super) struct Owner {
+    /// Its role and partition: `extract.3`.
+    name: String,
     partition: u32,
     watch: Watch,
     producer: BaseProducer<Watch>,
@@ -83,13 +88,14 @@ pub(super) struct Owner {
 /// The outcome of a commit.
 pub(super) struct Committed {
     /// The last offset of each (topic, partition) that was written to.
-    pub last: std::collections::HashMap<(String, i32), i64>,
+    pub last: HashMap<(String, i32), i64>,
 }
 
 impl Owner {
     /// Fences the previous owner of the partition in this role.
     pub(super) fn take(cluster: &Cluster, role: &str, partition: u32) -> Result<Self, LogError> {
-        let id = format!("{}.{role}.{partition}", cluster.settings.prefix);
+        let name = format!("{role}.{partition}");
+        let id = format!("{}.{name}", cluster.settings.prefix);
         let until = Instant::now() + cluster.timeout();
         loop {
             let watch = Watch::default();
@@ -97,7 +103,7 @@ impl Owner {
             let producer: BaseProducer<Watch> =
                 cluster.transactional(&id).create_with_context(watch.clone()).map_err(|e| failed(&e))?;
             match producer.init_transactions(ATTEMPT_TIMEOUT.min(cluster.timeout())) {
-                Ok(()) => return Ok(Self { partition, watch, producer }),
+                Ok(()) => return Ok(Self { name, partition, watch, producer }),
                 Err(error) if retriable(&error) && Instant::now() < until => {}
                 Err(error) => {
                     producer.poll(Duration::from_millis(10));
@@ -105,6 +111,11 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// Its role and partition.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Commits all records or none. Do not use this owner after an error.
@@ -115,6 +126,42 @@ impl Owner {
     ) -> Result<Committed, LogError> {
         let _span = debug_span!("transaction", partition = self.partition).entered();
         let until = Instant::now() + cluster.timeout();
+        let last = self.write(cluster, records, until)?;
+        loop {
+            match self.producer.commit_transaction(ATTEMPT_TIMEOUT.min(cluster.timeout())) {
+                Ok(()) => {
+                    debug!("committed");
+                    return Ok(Committed { last });
+                }
+                Err(error) if retriable(&error) && Instant::now() < until && !self.watch.stranded() => {}
+                Err(error) => {
+                    if matches!(&error, KafkaError::Transaction(e) if e.txn_requires_abort()) {
+                        self.abort(cluster);
+                    }
+                    return Err(self.failed(cluster, "committing a transaction", &error));
+                }
+            }
+        }
+    }
+
+    /// Writes records that nobody is shown. Do not use this owner after an error.
+    pub(super) fn write_and_abort<'a>(
+        &self,
+        cluster: &Cluster,
+        records: impl Iterator<Item = Outgoing<'a>>,
+    ) -> Result<(), LogError> {
+        drop(self.write(cluster, records, Instant::now() + cluster.timeout())?);
+        let aborted = self.producer.abort_transaction(cluster.timeout());
+        aborted.map_err(|e| self.failed(cluster, "aborting a transaction", &e))
+    }
+
+    /// Begins a transaction and writes its records; returns the last offset in each partition.
+    fn write<'a>(
+        &self,
+        cluster: &Cluster,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        until: Instant,
+    ) -> Result<HashMap<(String, i32), i64>, LogError> {
         self.producer.begin_transaction().map_err(|e| self.failed(cluster, "beginning a transaction", &e))?;
         drop(self.watch.take_deliveries());
         for record in records {
@@ -133,26 +180,12 @@ impl Owner {
             self.abort(cluster);
             return Err(self.failed(cluster, "writing a transaction", &error));
         }
-        loop {
-            match self.producer.commit_transaction(cluster.timeout()) {
-                Ok(()) => {
-                    debug!("committed");
-                    return Ok(Committed { last: deliveries.last });
-                }
-                Err(error) if retriable(&error) && Instant::now() < until => {}
-                Err(error) => {
-                    if matches!(&error, KafkaError::Transaction(e) if e.txn_requires_abort()) {
-                        self.abort(cluster);
-                    }
-                    return Err(self.failed(cluster, "committing a transaction", &error));
-                }
-            }
-        }
+        Ok(deliveries.last)
     }
 
     /// If this fails, the next owner or the broker's transaction timeout aborts the transaction.
     fn abort(&self, cluster: &Cluster) {
-        drop(self.producer.abort_transaction(cluster.timeout()));
+        drop(self.producer.abort_transaction(ATTEMPT_TIMEOUT.min(cluster.timeout())));
     }
 
     fn failed(&self, cluster: &Cluster, doing: &str, error: &KafkaError) -> LogError {

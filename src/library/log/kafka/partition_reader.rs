@@ -24,6 +24,8 @@ use nouns::signal::Signal;
 
 /// Kilobytes of a partition to prefetch: four fetches.
 const QUEUED_KILOBYTES: usize = 1_024;
+/// How long open transactions are waited for before others get their turn.
+const SETTLING: Duration = Duration::from_secs(10);
 /// Timeout of one poll.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -69,17 +71,34 @@ pub fn span(
     }
 }
 
-fn new_consumer(cluster: &Cluster, topic: &str) -> Result<(Watch, BaseConsumer<Watch>), LogError> {
-    let watch = Watch::default();
-    let made = cluster.reader(QUEUED_KILOBYTES).create_with_context(watch.clone());
-    let consumer = made.map_err(|e| cluster.failed(&watch, format!("opening {topic}"), &e))?;
-    Ok((watch, consumer))
+/// What a reader is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sees {
+    /// Committed records, up to the first open transaction.
+    Committed,
+    /// Every record, also of transactions that are open or were aborted.
+    All,
+}
+
+impl Sees {
+    /// A client that is shown this.
+    pub(super) fn consumer(self, cluster: &Cluster, topic: &str) -> Result<(Watch, BaseConsumer<Watch>), LogError> {
+        let watch = Watch::default();
+        let mut config = cluster.reader(QUEUED_KILOBYTES);
+        if self == Self::All {
+            config.set("isolation.level", "read_uncommitted");
+        }
+        let made = config.create_with_context(watch.clone());
+        let consumer = made.map_err(|e| cluster.failed(&watch, format!("opening {topic}"), &e))?;
+        Ok((watch, consumer))
+    }
 }
 
 /// A reader of one partition.
 pub struct PartitionReader {
     topic: String,
     partition: i32,
+    sees: Sees,
     pub(super) watch: Watch,
     consumer: BaseConsumer<Watch>,
     /// The offset that the consumer reads next; `None` before its first assignment.
@@ -99,10 +118,18 @@ impl PartitionReader {
     /// Asks where the partition ends now; reads nothing yet. In a topic to which only transactions write
     /// (`transactional`), the last offset is a transaction marker, not a record.
     pub fn open(cluster: &Cluster, topic: &str, partition: u32, transactional: bool) -> Result<Self, LogError> {
-        let (watch, consumer) = new_consumer(cluster, topic)?;
+        let mut reader = Self::open_for(cluster, topic, partition, Sees::Committed)?;
+        reader.opened_end = reader.opened_end.saturating_sub(u64::from(transactional));
+        Ok(reader)
+    }
+
+    /// As [`Self::open`], for a reader that is shown more.
+    pub(super) fn open_for(cluster: &Cluster, topic: &str, partition: u32, sees: Sees) -> Result<Self, LogError> {
+        let (watch, consumer) = sees.consumer(cluster, topic)?;
         let mut reader = Self {
             topic: topic.to_owned(),
             partition: partition as i32,
+            sees,
             watch,
             consumer,
             next: None,
@@ -111,7 +138,7 @@ impl PartitionReader {
             ended: false,
             news: None,
         };
-        reader.opened_end = reader.span(cluster)?.1.saturating_sub(u64::from(transactional));
+        reader.opened_end = reader.span(cluster)?.1;
         Ok(reader)
     }
 
@@ -134,14 +161,10 @@ impl PartitionReader {
     /// transaction of a stalled writer hides what others committed after it, such as a position.
     ///
     /// # Errors
-    /// [`LogError::Cluster`], worth a retry, if a transaction stays open for longer than a request may take.
+    /// [`LogError::Cluster`], worth a retry, if a transaction stays open for longer than ten seconds.
     pub fn settle(&mut self, cluster: &Cluster) -> Result<(), LogError> {
-        let until = Instant::now() + cluster.timeout();
-        let watch = Watch::default();
-        let doing = || format!("asking for the end of {}", self.name());
-        let mut config = cluster.reader(QUEUED_KILOBYTES);
-        let made = config.set("isolation.level", "read_uncommitted").create_with_context(watch.clone());
-        let all: BaseConsumer<Watch> = made.map_err(|e| cluster.failed(&watch, doing(), &e))?;
+        let until = Instant::now() + SETTLING.min(cluster.timeout());
+        let (watch, all) = Sees::All.consumer(cluster, &self.topic)?;
         let of = (self.topic.as_str(), self.partition);
         let (_, written) = span(cluster, &all, &watch, of, cluster.timeout())?;
         drop_in_background(all);
@@ -155,7 +178,11 @@ impl PartitionReader {
                 return Err(LogError::Cluster {
                     brokers: cluster.settings.brokers.clone(),
                     doing: format!("waiting for the transactions of {} up to offset {written}", self.name()),
-                    problem: format!("a transaction that began at offset {committed} is still open"),
+                    problem: format!(
+                        "a transaction that began at offset {committed} is still open; if that stays so, \
+                         kafka-transactions.sh find-hanging --topic {} --partition {} shows it",
+                        self.topic, self.partition
+                    ),
                     remedy: "the cluster aborts it once its writer has been silent for too long; this request is tried again",
                     retriable: true,
                 });
@@ -166,7 +193,7 @@ impl PartitionReader {
 
     /// Replaces a client that may be stranded. The next read assigns the new one.
     fn replace_client(&mut self, cluster: &Cluster) -> Result<(), LogError> {
-        let (watch, consumer) = new_consumer(cluster, &self.topic)?;
+        let (watch, consumer) = self.sees.consumer(cluster, &self.topic)?;
         drop_in_background(std::mem::replace(&mut self.consumer, consumer));
         (self.watch, self.next, self.ended) = (watch, None, false);
         if let Some(news) = self.news.clone() {
@@ -216,20 +243,6 @@ impl PartitionReader {
     /// The partition is known to reach at least this offset.
     pub fn known_end(&self) -> u64 {
         self.next.unwrap_or_default().max(self.opened_end).max(self.written_end)
-    }
-
-    /// How many offsets there are from `position` on; 0 when none holds a record, because
-    /// transaction markers have offsets, too.
-    pub fn lag(&mut self, cluster: &Cluster, position: u64) -> Result<u64, LogError> {
-        let at_end = |reader: &Self| reader.ended && reader.next == Some(position);
-        // A reader beyond `position` has found records there; do not move it.
-        if !at_end(self) && self.next.is_none_or(|next| next <= position) {
-            self.read(cluster, position, 1)?;
-        }
-        if at_end(self) {
-            return Ok(0);
-        }
-        Ok(self.span(cluster)?.1.saturating_sub(position))
     }
 
     /// Reads up to `limit` records from `from` on; fewer only at the end.

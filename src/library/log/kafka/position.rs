@@ -9,12 +9,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::ReadProgress;
 use nouns::model::{ModelRef, SCHEMA_VERSION};
 
 #[derive(Serialize, Deserialize)]
 struct ReadPosition {
     schema: u32,
+    /// The first offset that is not covered, of any bank.
     next_offset: u64,
+    /// Where some banks are behind others; a build that does not know it reads covered turns again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ahead: Option<ReadProgress>,
 }
 
 /// The key that marks a memory topic as replaced.
@@ -82,24 +87,25 @@ pub(super) fn problem(key: &[u8], value: Option<&[u8]>) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read(value: Option<&[u8]>) -> Result<u64, String> {
+pub(super) fn read(value: Option<&[u8]>) -> Result<ReadProgress, String> {
     parse(value.ok_or("it was deleted")?)
 }
 
 /// The value of a read position.
-pub(super) fn value(next_offset: u64) -> Vec<u8> {
-    // Two numbers always have a JSON form.
-    serde_json::to_vec(&ReadPosition { schema: SCHEMA_VERSION, next_offset }).unwrap_or_default()
+pub(super) fn value(progress: &ReadProgress) -> Vec<u8> {
+    let (next_offset, ahead) = (progress.low(), Some(progress.clone()).filter(|of| !of.behind.is_empty()));
+    // Numbers and names always have a JSON form.
+    serde_json::to_vec(&ReadPosition { schema: SCHEMA_VERSION, next_offset, ahead }).unwrap_or_default()
 }
 
 /// The position in a value.
 ///
 /// # Errors
 /// What is wrong with the value.
-fn parse(value: &[u8]) -> Result<u64, String> {
+fn parse(value: &[u8]) -> Result<ReadProgress, String> {
     let read: ReadPosition = serde_json::from_slice(value).map_err(|e| format!("not a read position: {e}"))?;
     if read.schema == SCHEMA_VERSION {
-        Ok(read.next_offset)
+        Ok(read.ahead.unwrap_or_else(|| read.next_offset.into()))
     } else {
         Err(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema))
     }
@@ -113,7 +119,11 @@ mod tests {
     #[test]
     fn a_position_reads_back_and_is_no_memory_record() {
         assert_eq!(partition_of_key(&key(70_000)), Some(70_000));
-        assert_eq!(parse(&value(u64::MAX)), Ok(u64::MAX));
+        assert_eq!(parse(&value(&u64::MAX.into())), Ok(u64::MAX.into()));
+        let ahead = ReadProgress { through: 9, behind: [(Bank::parse("b").unwrap(), 4)].into() };
+        assert_eq!(parse(&value(&ahead)), Ok(ahead.clone()));
+        let known_to_all: serde_json::Value = serde_json::from_slice(&value(&ahead)).unwrap();
+        assert_eq!(known_to_all["next_offset"], 4);
         assert!(MemoryKey::from_bytes(&key(3)).is_err());
         let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
         let record = MemoryKey { bank: Bank::parse("b").unwrap(), window, turn: None, part: 0 };
@@ -128,6 +138,6 @@ mod tests {
         assert!(of_junk(&key(3)).starts_with("the read position of turns/3 cannot be read: not a read position"));
         assert!(of_junk(MOVED_KEY).starts_with("the mark of the next generation of the memory cannot be read"));
         assert!(problem(&key(3), None).expect("a problem").contains("deleted"));
-        assert_eq!((problem(&key(3), Some(&value(7))), problem(b"\xff\xfe", Some(b"junk"))), (None, None));
+        assert_eq!((problem(&key(3), Some(&value(&7.into()))), problem(b"\xff\xfe", Some(b"junk"))), (None, None));
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the records of the pipeline's own topics that cannot be read, and writes what an operator decides instead.
 //!
-//! In: the cluster, a check of the values of memory records, and what an operator decides. Out: each such record, with
+//! In: the cluster, checks of the values that the log does not know, and what an operator decides. Out: each such record, with
 //! what is wrong with it and what may be written instead; then the new record of its key, in a transaction of its own.
 //! For each key, only the last record counts, so a record that another one follows is not shown. This file never
 //! chooses a value, and never replaces a record that can be read. A running service continues by itself once it reads
@@ -15,9 +15,9 @@ use super::{
     owner::{Outgoing, Owner},
     partition_reader::PartitionReader,
     position::{self, GENERATION_KEY, MOVED_KEY, Moved},
-    topics::{self, GENERATIONS, SOURCES},
+    topics::{self, GENERATIONS, OPERATIONS, SOURCES},
 };
-use crate::log::{LogError, Record, memory_name};
+use crate::log::{LogError, ReadProgress, Record, memory_name};
 use nouns::{config::LogSettings, model::MemoryKey};
 
 /// Records read at once.
@@ -57,17 +57,26 @@ pub struct Finding {
 /// Says what is wrong with the value of a memory record, if anything.
 pub type CheckValue<'c> = dyn Fn(&MemoryKey, &[u8]) -> Option<Finding> + 'c;
 
+/// Says what is wrong with an entry that is kept beside the records, by its name, if anything.
+pub type CheckEntry<'c> = dyn Fn(&str, &[u8]) -> Option<Finding> + 'c;
+
+/// What the log does not know of its records.
+#[derive(Clone, Copy)]
+pub struct Checks<'c> {
+    /// Of memory records.
+    pub value: &'c CheckValue<'c>,
+    /// Of entries.
+    pub entry: &'c CheckEntry<'c>,
+}
+
 /// Looks at a record, given the last read position of its key that could be read.
-type Check<'c> = dyn Fn(Option<u64>, &Record) -> Option<Finding> + 'c;
+type Check<'c> = dyn Fn(Option<&ReadProgress>, &Record) -> Option<Finding> + 'c;
 
 /// Every record that cannot be read and is the last one of its key.
 ///
 /// # Errors
 /// [`LogError::Cluster`].
-pub fn unreadable_records(
-    settings: &LogSettings,
-    check_value: &CheckValue<'_>,
-) -> Result<Vec<UnreadableRecord>, LogError> {
+pub fn unreadable_records(settings: &LogSettings, checks: Checks<'_>) -> Result<Vec<UnreadableRecord>, LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let mut found = Vec::new();
     let generation = match topics::current_generation(&cluster) {
@@ -94,7 +103,7 @@ pub fn unreadable_records(
         &mut found,
     )?;
     if let Some(generation) = generation {
-        let check = |before, record: &Record| of_memory(turns, check_value, before, record);
+        let check = |before: Option<&ReadProgress>, record: &Record| of_memory(turns, checks.value, before, record);
         scan(&cluster, &memory_name(generation), &check, &mut found)?;
     }
     scan(
@@ -110,12 +119,21 @@ pub fn unreadable_records(
         },
         &mut found,
     )?;
+    let check = |_: Option<&ReadProgress>, record: &Record| {
+        (checks.entry)(&String::from_utf8_lossy(&record.key), record.value.as_deref()?)
+    };
+    scan(&cluster, OPERATIONS, &check, &mut found)?;
     Ok(found)
 }
 
 /// What is wrong with a record of the memory topic, if anything; `before` is the last read position of its key that
 /// could be read.
-fn of_memory(turns: u32, check_value: &CheckValue<'_>, before: Option<u64>, record: &Record) -> Option<Finding> {
+fn of_memory(
+    turns: u32,
+    check_value: &CheckValue<'_>,
+    before: Option<&ReadProgress>,
+    record: &Record,
+) -> Option<Finding> {
     let value = record.value.as_deref();
     if let Some(of) = position::partition_of_key(&record.key) {
         let problem = position::read(value).err()?;
@@ -125,10 +143,10 @@ fn of_memory(turns: u32, check_value: &CheckValue<'_>, before: Option<u64>, reco
             let what = position::what(&record.key).unwrap_or_default();
             return value.is_some().then_some(Finding { what, problem, remedy });
         }
-        let example = String::from_utf8_lossy(&position::value(before.unwrap_or_default())).into_owned();
+        let example = String::from_utf8_lossy(&position::value(&before.cloned().unwrap_or_default())).into_owned();
         let known = before.map_or_else(
             || "no earlier one is stored; turns from there on are read again".to_owned(),
-            |before| format!("the last one that can be read says {before}"),
+            |before| format!("the last one that can be read says {}", before.low()),
         );
         let remedy = format!("write the first offset of turns/{of} that is not extracted, such as {example} ({known})");
         return Some(Finding { what: position::what(&record.key).unwrap_or_default(), problem, remedy });
@@ -159,7 +177,7 @@ fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<Unrea
         let mut reader = PartitionReader::open(cluster, &topic, partition, false)?;
         let mut from = reader.span(cluster)?.0;
         let mut last: BTreeMap<Vec<u8>, UnreadableRecord> = BTreeMap::new();
-        let mut positions: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+        let mut positions: BTreeMap<Vec<u8>, ReadProgress> = BTreeMap::new();
         loop {
             let raw = reader.read(cluster, from, READ_AT_ONCE)?;
             let Some(end) = raw.last() else { break };
@@ -171,7 +189,7 @@ fn scan(cluster: &Cluster, topic: &str, check: &Check<'_>, found: &mut Vec<Unrea
                     positions.insert(record.key.clone(), position);
                 }
                 last.remove(&record.key);
-                let before = positions.get(&record.key).copied();
+                let before = positions.get(&record.key);
                 if let Some(Finding { what, problem, remedy }) = check(before, &record) {
                     let Record { offset, key, value, .. } = record;
                     let topic = topic.clone();
@@ -194,7 +212,7 @@ pub fn replace(
     settings: &LogSettings,
     found: &UnreadableRecord,
     value: Option<&[u8]>,
-    check_value: &CheckValue<'_>,
+    checks: Checks<'_>,
 ) -> Result<(), LogError> {
     let cluster = Cluster::new(&settings.kafka)?;
     let UnreadableRecord { topic, partition, key, what, remedy, offset, .. } = found;
@@ -204,8 +222,10 @@ pub fn replace(
         value.and_then(|value| Moved::parse(value).err())
     } else if *topic == cluster.topic(SOURCES) {
         value.and_then(|value| check_stored(value).err())
+    } else if *topic == cluster.topic(OPERATIONS) {
+        value.and_then(|value| Some((checks.entry)(&String::from_utf8_lossy(key), value)?.problem))
     } else {
-        of_memory(turns, check_value, None, &record).map(|found| found.problem)
+        of_memory(turns, checks.value, None, &record).map(|found| found.problem)
     };
     if let Some(problem) = problem {
         let what = format!("{what} at offset {offset}");

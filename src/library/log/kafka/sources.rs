@@ -10,15 +10,22 @@ use super::{
     owner::{Outgoing, Owner},
     partition_reader::PartitionReader,
     topics::{self, OptionalTopics, SOURCES, SOURCES_PARTITIONS},
+    unmarked::Places,
     values::{check_sizes, json_of},
 };
 use crate::log::{
-    Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, murmur2::murmur2,
-    source_log::names_key,
+    Deletions, Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, id_salt,
+    murmur2::murmur2, source_log::names_key,
 };
+use nouns::model::IdSalt;
 
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 256;
+
+/// The name under which the salt of ids lies. No source has a name with a space.
+const SALT: &str = "id salt";
+/// How often making it is tried, while others try it too.
+const SALT_ATTEMPTS: usize = 8;
 
 /// The partition of a source.
 #[must_use]
@@ -42,7 +49,10 @@ impl SourceLog for KafkaLog {
         // The previous writer is fenced first, so that what is read afterwards is final.
         let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
         let topic = self.cluster().topic(SOURCES);
-        let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
+        let writer = KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() };
+        writer.end_unmarked()?;
+        let topic = writer.topic.as_str();
+        let mut reader = PartitionReader::open(self.cluster(), topic, partition_of_source(source), true)?;
         // Another source of the same partition may have stalled with an open transaction that hides our position.
         reader.settle(self.cluster())?;
         let (name, names) = (source.as_bytes().to_vec(), names_key(source));
@@ -60,7 +70,39 @@ impl SourceLog for KafkaLog {
                 }
             }
         }
-        Ok((Box::new(KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() }), state))
+        Ok((Box::new(writer), state))
+    }
+
+    /// It lies beside the positions of sources, under a name that no source can have. Whoever makes it is alone: a writer
+    /// before is fenced, and what it wrote is read.
+    fn id_salt(&self) -> Result<IdSalt, LogError> {
+        let failed = |problem: String| LogError::Cluster {
+            brokers: self.cluster().settings.brokers.clone(),
+            doing: format!("reading the salt of ids in {}", self.cluster().topic(SOURCES)),
+            problem,
+            remedy: "put back its record, or no turn that is read again is recognised",
+            retriable: false,
+        };
+        self.ensure_sources()?;
+        let mut outcome = Err(LogError::Fenced { partition: 0 });
+        for _ in 0..SALT_ATTEMPTS {
+            let (mut writer, state) = self.take_source(SALT)?;
+            if let Some(stored) = state.cursor {
+                let salt = std::str::from_utf8(&stored).ok().and_then(IdSalt::parse);
+                return salt.ok_or_else(|| failed("it is none".to_owned()));
+            }
+            let salt = id_salt::random().map_err(|e| failed(e.to_string()))?;
+            let cursor = salt.to_hex().into_bytes();
+            outcome = writer.commit(&SourceTransaction { cursor, ..SourceTransaction::default() }).map(|()| salt);
+            if !matches!(outcome, Err(LogError::Fenced { .. })) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 }
 
@@ -69,6 +111,20 @@ struct KafkaSourceWriter<'a> {
     owner: Owner,
     topic: String,
     source: String,
+}
+
+impl KafkaSourceWriter<'_> {
+    /// Ends what the cluster left open of this source's transactions.
+    fn end_unmarked(&self) -> Result<(), LogError> {
+        let (name, names) = (self.source.as_bytes(), names_key(&self.source));
+        let places = Places {
+            home: (&self.topic, partition_of_source(&self.source)),
+            last_key: name,
+            is_ours: &|key| key == name || key == names,
+            beside: self.log.shared_places()?,
+        };
+        self.owner.end_unmarked(self.log.cluster(), &places)
+    }
 }
 
 impl SourceWriter for KafkaSourceWriter<'_> {
@@ -82,13 +138,20 @@ impl SourceWriter for KafkaSourceWriter<'_> {
         let names_key = names_key(&self.source);
         let state =
             |key, value| Outgoing { topic: &self.topic, partition, key: Some(key), value: Some(value), headers: None };
-        let records = events.iter().zip(&turns).map(|(event, value)| self.log.turn(event, value));
+        let records =
+            events.iter().zip(&turns).map(|(event, value)| self.log.turn(event, value).of_owner(self.owner.name()));
         let records = records
-            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.log.letter(letter, value)))
+            .chain(
+                dead_letters
+                    .iter()
+                    .zip(&letters)
+                    .map(|(letter, value)| self.log.letter(letter, value).of_owner(self.owner.name())),
+            )
             .chain(names.iter().map(|names| state(&names_key, names)))
             .chain(std::iter::once(state(self.source.as_bytes(), cursor)));
         let committed = self.owner.commit(self.log.cluster(), records)?;
         self.log.reach_written(&committed.last);
-        Ok(())
+        // A source may write nothing more for long, and nobody would be shown this.
+        if self.log.shows(&committed.last)? { Ok(()) } else { self.end_unmarked() }
     }
 }

@@ -17,13 +17,10 @@ use super::{
     owner::Outgoing,
     partition_reader::PartitionReader,
     position,
-    repair::{Finding, replace, unreadable_records},
+    repair::{Checks, replace, unreadable_records},
 };
-use crate::log::{Generations as _, Log, LogError, Record, Topic, Transaction, partition_of, suite};
-use nouns::{
-    config::{LogSettings, Pipeline},
-    model::MemoryKey,
-};
+use crate::log::{Generations as _, Log, LogError, ReadProgress, Record, Topic, Transaction, partition_of, suite};
+use nouns::config::{LogSettings, Pipeline};
 
 #[path = "../../../../tests/broker_process.rs"]
 #[allow(dead_code, reason = "only the integration tests use all of it")]
@@ -244,13 +241,11 @@ fn junk(log: &KafkaLog, topic: &str, partition: u32, key: &[u8], value: Option<&
     last[&(topic, partition as i32)].unsigned_abs()
 }
 
-/// Takes every value of a memory record.
-fn any_value(_: &MemoryKey, _: &[u8]) -> Option<Finding> {
-    None
-}
+/// Takes every value.
+const ANY: Checks<'static> = Checks { value: &|_, _| None, entry: &|_, _| None };
 
 /// Every record of a memory partition, and what the reads cover.
-fn memory_of(log: &KafkaLog, partition: u32) -> (Vec<Record>, BTreeMap<u32, u64>) {
+fn memory_of(log: &KafkaLog, partition: u32) -> (Vec<Record>, BTreeMap<u32, ReadProgress>) {
     let (mut at, mut records, mut covers) = (0, Vec::new(), BTreeMap::new());
     loop {
         let batch = log.read(Topic::Memory, partition, at, 2).unwrap();
@@ -279,7 +274,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
     }
     let position = position::key(1);
     let names = || -> Vec<(u64, bool)> {
-        let found = unreadable_records(&settings, &any_value).unwrap();
+        let found = unreadable_records(&settings, ANY).unwrap();
         found
             .into_iter()
             .map(|record| (record.offset, record.topic == "junk.memory" && record.partition == 1))
@@ -288,7 +283,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
     assert_eq!(names(), vec![]);
     let untouched = memory_of(&log, 0);
     let before = memory_of(&log, 1);
-    assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1)])));
+    assert_eq!((before.0.len(), before.1), (1, BTreeMap::from([(1, 1.into())])));
 
     // A position of a partition that does not exist, and keys that are no memory keys: the last record of each counts.
     let keys: [&[u8]; 5] = [b"\0\0junk", b"\xff\xfe", b"\0\0ju", b"\0\x04bank\0", b""];
@@ -297,7 +292,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let (records, covers) = memory_of(&log, 1);
         let last = records.last().unwrap();
         assert_eq!((last.offset, last.key.as_slice(), log.is_replaced(1, last).unwrap()), (at, key, false));
-        assert_eq!(covers, BTreeMap::from([(1, 1)]));
+        assert_eq!(covers, BTreeMap::from([(1, 1.into())]));
         assert_eq!(memory_of(&log, 0), untouched, "the other partition");
         let fresh = KafkaLog::open(&settings).unwrap();
         assert_eq!((fresh.read_position(0).unwrap(), fresh.read_position(1).unwrap()), (1, 1), "{key:?}");
@@ -306,7 +301,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let again = junk(&log, "memory", 1, key, Some(b"more junk"));
         assert_eq!(names(), [(again, true)]);
         assert!(log.is_replaced(1, last).unwrap());
-        replace(&settings, &unreadable_records(&settings, &any_value).unwrap()[0], None, &any_value).unwrap();
+        replace(&settings, &unreadable_records(&settings, ANY).unwrap()[0], None, ANY).unwrap();
         assert_eq!(names(), []);
     }
 
@@ -320,15 +315,15 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let told = error.to_string();
         assert!(["junk.memory/1", "turns/1", "ripplemem repair"].iter().all(|word| told.contains(word)), "{told}");
         assert!(matches!(fresh.last_transaction(Topic::Memory, 1), Err(LogError::Unreadable { .. })));
-        let found = unreadable_records(&settings, &any_value).unwrap();
+        let found = unreadable_records(&settings, ANY).unwrap();
         assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
         assert!(found[0].remedy.contains("\"next_offset\":1"), "{}", found[0].remedy);
         // A value that could not be read either is not written, and no other is chosen.
         for wrong in [None, Some(&b"junk"[..])] {
-            assert!(replace(&settings, &found[0], wrong, &any_value).is_err(), "{wrong:?}");
+            assert!(replace(&settings, &found[0], wrong, ANY).is_err(), "{wrong:?}");
         }
-        assert_eq!(unreadable_records(&settings, &any_value).unwrap(), found);
-        replace(&settings, &found[0], Some(&position::value(1)), &any_value).unwrap();
+        assert_eq!(unreadable_records(&settings, ANY).unwrap(), found);
+        replace(&settings, &found[0], Some(&position::value(&1.into())), ANY).unwrap();
         assert_eq!(names(), []);
         assert_eq!(fresh.read_position(1).unwrap(), 1);
     }
@@ -352,10 +347,10 @@ fn a_generation_that_cannot_be_read_is_named_and_the_last_record_counts() {
         let told = opened().unwrap_err();
         let words = ["generated.generations/0", &format!("offset {at}"), "ripplemem repair"];
         assert!(words.iter().all(|word| told.contains(word)) && !told.contains("log.kafka.brokers"), "{told}");
-        let found = unreadable_records(&settings, &any_value).unwrap();
+        let found = unreadable_records(&settings, ANY).unwrap();
         assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
-        replace(&settings, &found[0], None, &any_value).unwrap();
+        replace(&settings, &found[0], None, ANY).unwrap();
         assert_eq!(opened(), Ok(1));
-        assert_eq!(unreadable_records(&settings, &any_value).unwrap(), []);
+        assert_eq!(unreadable_records(&settings, ANY).unwrap(), []);
     }
 }

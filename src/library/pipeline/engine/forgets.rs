@@ -5,7 +5,7 @@
 
 use super::{
     Erased, Forgets, Memory, PipelineError, Receipt, Replica, Settled, compare_points, eraser::Eraser, receipts,
-    settled,
+    settled, unreadable_entries,
 };
 use crate::{
     log::Log,
@@ -53,6 +53,14 @@ impl ForgetOperations<'_> {
     /// [`PipelineError`] where the log failed.
     pub fn settle(&self) -> Result<(), PipelineError> {
         self.settled(&mut |forgets, settled| forgets.settle(settled).map(drop))
+    }
+
+    /// How many entries of operations cannot be read, and are passed over.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed.
+    pub fn unreadable(&self) -> Result<usize, PipelineError> {
+        unreadable_entries(self.log)
     }
 
     /// Writes what a crash left over of operations in banks that pass. Returns how many operations it finished.

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Asked, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica, RetentionStatus,
-    Service, check_forgetting, follow_source,
+    Asked, Cancellation, Deleted, ExtractionOrders, Front, LiveEvent, LiveRun, PipelineError, Progress, Replica,
+    RetentionStatus, Service, check_forgetting, follow_source,
     status::{MemoryEvent, MemoryStatus},
     turn_places::{PageOf, TurnPage, TurnPlaces, TurnSpan},
     turns,
@@ -150,21 +150,32 @@ impl Memory {
     }
 
     /// The turns of a bank that a selector takes, in the order of time, each as last edited. An empty selector takes
-    /// all turns. Reads all records of the bank.
+    /// all turns. Reads all records of the bank, for as long as somebody waits.
     ///
     /// # Errors
-    /// As [`Self::turns`].
-    pub fn selected_turns(&self, bank: &Bank, select: &Selector) -> Result<Vec<turns::HeldTurn>, PipelineError> {
-        turns::selected_turns(&*self.log, bank, select)
+    /// As [`Self::turns`]; [`PipelineError::Select`] for a selector that [`Selector::check`] refuses.
+    pub fn selected_turns(
+        &self,
+        bank: &Bank,
+        select: &Selector,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        turns::selected_turns(&*self.log, bank, select, cancellation)
     }
 
     /// The turns of a bank whose ids pass, in the order of time, each as last edited. Reads all records of the bank,
-    /// so use it for lists and not for questions.
+    /// so use it for lists and not for questions. Ends early once nobody waits any more.
     ///
     /// # Errors
-    /// [`PipelineError`] if the log failed.
-    pub fn turns(&self, bank: &Bank, passes: &dyn Fn(&str) -> bool) -> Result<Vec<turns::HeldTurn>, PipelineError> {
-        turns::held_turns(&*self.log, bank, passes, usize::MAX)
+    /// [`PipelineError`] if the log failed; [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once nobody waits
+    /// any more.
+    pub fn turns(
+        &self,
+        bank: &Bank,
+        passes: &dyn Fn(&str) -> bool,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        turns::turns_that_pass(&*self.log, bank, &|held| passes(&held.turn.turn), usize::MAX, cancellation)
     }
 
     /// A turn of a bank, as last edited; see [`Self::turns_by_ids`].
@@ -222,9 +233,14 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Self::turns`].
-    pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
+    pub fn versions(
+        &self,
+        bank: &Bank,
+        turn: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<turns::TurnVersion>, PipelineError> {
         let Some(held) = self.turn(bank, turn)? else { return Ok(Vec::new()) };
-        let mut versions = turns::versions(&*self.log, bank, turn, held.offset)?;
+        let mut versions = turns::versions(&*self.log, bank, turn, held.offset, cancellation)?;
         if self.forget.erases_edits_of(bank) {
             versions.drain(..versions.len().saturating_sub(1));
         }
@@ -258,7 +274,7 @@ impl Memory {
     /// Waits until answers reflect what was written. False if that took longer than `until`.
     #[must_use]
     pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
-        written.places().all(|(partition, next)| self.replica.wait_for(partition, next, until))
+        self.replica.wait_for(written, until)
     }
 
     /// The ends of the log now: answers that reflect them reflect everything that is durable.
@@ -283,6 +299,7 @@ impl Memory {
     /// [`PipelineError::Log`].
     pub fn end_of(&self, banks: &[Bank]) -> Result<Written, PipelineError> {
         let mut end = Written::nothing(self.log.partitions());
+        end.name_banks(banks);
         for bank in banks {
             let partition = partition_of(bank, self.log.partitions());
             match self.log.end_of_turns(partition)? {

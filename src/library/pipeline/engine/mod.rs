@@ -24,13 +24,13 @@ mod turns;
 mod upkeep;
 
 use super::{
-    ArrivingOrders, Asked, Deleted, Erased, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front, Ingested,
-    LiveEvent, LiveRun, PipelineError, Progress, Receipt,
+    ArrivingOrders, Asked, Cancellation, Deleted, Erased, ExtractionEvent, ExtractionOrders, ExtractionStatus, Front,
+    Ingested, LiveEvent, LiveRun, PipelineError, Progress, Receipt,
     explaining::complete,
     follow_source,
     forgetting::{
-        Forgets, Places, Retention, RetentionStatus, Settled, check_forgetting, compare_points, each_record,
-        erase_in_time, receipts, settled,
+        Forgets, LetterSelector, Places, Retention, RetentionStatus, Settled, check_forgetting, compare_points,
+        each_record, erase_in_time, receipts, settled, unreadable_entries,
     },
     replica::Replica,
     service::Service,
@@ -41,4 +41,6 @@ pub use forgets::ForgetOperations;
 pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_places::{PageOf, TurnPage, TurnSpan};
-pub use turns::{HeldTurn, TurnVersion, forget_turns, held_turns, selected_turns, wait_until_listed};
+pub use turns::{
+    HeldTurn, TurnVersion, empty_letters, forget_turns, held_turns, letters_with, selected_turns, wait_until_listed,
+};

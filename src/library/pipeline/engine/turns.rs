@@ -1,11 +1,12 @@
 //! The turns of a bank, as the log holds them.
 //!
 //! In: a log, a bank. Out: the bank's turns, each once and as last edited, or the versions of one turn; deleted turns
-//! are left out. A list reads every record of the bank. Deleting turns reads none.
+//! are left out. A list reads every record of the bank, and ends early where nobody waits for it any more. Deleting turns
+//! reads none.
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
 
-use super::{Deleted, Forgets, PipelineError, each_record};
+use super::{Cancellation, Deleted, Forgets, LetterSelector, PipelineError, each_record};
 use crate::{
     log::{Log, Record, Topic, partition_of},
     pipeline::replica::turns_of,
@@ -48,11 +49,26 @@ pub fn held_turns(
     passes: &dyn Fn(&str) -> bool,
     most: usize,
 ) -> Result<Vec<HeldTurn>, PipelineError> {
+    turns_that_pass(log, bank, &|held| passes(&held.turn.turn), most, &Cancellation::default())
+}
+
+/// As [`held_turns`], by the whole turn, for as long as somebody waits.
+pub(super) fn turns_that_pass(
+    log: &dyn Log,
+    bank: &Bank,
+    passes: &dyn Fn(&HeldTurn) -> bool,
+    most: usize,
+    cancellation: &Cancellation,
+) -> Result<Vec<HeldTurn>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let mut found: HashMap<String, (u32, HeldTurn)> = HashMap::new();
-    let mut problem = None;
+    let (mut problem, mut ended) = (None, Ok(()));
     let all = &mut |_: &[u8], _| true;
     log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
+        ended = cancellation.check();
+        if ended.is_err() {
+            return ControlFlow::Break(());
+        }
         let turns = match turns_of_record(record) {
             Ok(turns) => turns,
             Err(error) => {
@@ -60,11 +76,17 @@ pub fn held_turns(
                 return ControlFlow::Break(());
             }
         };
-        for (ordinal, held) in turns.filter(|(_, held)| passes(&held.turn.turn)) {
-            found.insert(held.turn.turn.clone(), (ordinal, held));
+        for (ordinal, held) in turns {
+            // Of two records that hold a turn, the later one says what it is.
+            if passes(&held) {
+                found.insert(held.turn.turn.clone(), (ordinal, held));
+            } else {
+                found.remove(&held.turn.turn);
+            }
         }
         if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
+    ended?;
     if let Some((offset, problem)) = problem {
         return Err(PipelineError::Quarantined { bank: bank.clone(), partition, offset, problem });
     }
@@ -89,16 +111,23 @@ pub(super) fn turns_of_record(record: &Record) -> Result<impl Iterator<Item = (u
     }))
 }
 
-/// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns.
+/// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns. Only the turns
+/// that it takes are kept in memory.
 ///
 /// # Errors
-/// As [`held_turns`].
-pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<Vec<HeldTurn>, PipelineError> {
-    let mut held = held_turns(log, bank, &|_| true, usize::MAX)?;
-    if !select.is_empty() {
-        held.retain(|held| select.takes(&held.turn));
+/// As [`held_turns`]; [`PipelineError::Select`] for a selector that [`Selector::check`] refuses;
+/// [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once nobody waits any more.
+pub fn selected_turns(
+    log: &dyn Log,
+    bank: &Bank,
+    select: &Selector,
+    cancellation: &Cancellation,
+) -> Result<Vec<HeldTurn>, PipelineError> {
+    if select.is_empty() {
+        return turns_that_pass(log, bank, &|_| true, usize::MAX, cancellation);
     }
-    Ok(held)
+    let selection = select.selection().map_err(|problem| PipelineError::Select { problem })?;
+    turns_that_pass(log, bank, &|held| selection.takes(&held.turn), usize::MAX, cancellation)
 }
 
 /// Waits until lists of a bank's turns lack none that is durable now, whichever process extracts. False if `may_wait`
@@ -109,7 +138,7 @@ pub fn selected_turns(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<V
 pub fn wait_until_listed(log: &dyn Log, bank: &Bank, may_wait: &dyn Fn() -> bool) -> Result<bool, PipelineError> {
     let partition = partition_of(bank, log.partitions());
     let end = log.end_of_turns(partition)?;
-    while log.listed_to(partition)? < end {
+    while log.listed_to(bank)? < end {
         if !may_wait() {
             return Ok(false);
         }
@@ -137,6 +166,40 @@ pub fn forget_turns(
     Forgets::of(log, settings).begin(bank, turns.into_iter().collect(), now_ms, None)
 }
 
+/// The dead letters that go with the turns that a selector takes: those that state one of its speakers, or with `all`
+/// those that state the bank; with `bankless` also those of the speakers whose bank cannot be read. None where a time
+/// or a conversation narrows it, which dead letters do not state.
+#[must_use]
+pub fn letters_with(bank: &Bank, select: &Selector, bankless: bool) -> Option<LetterSelector> {
+    let Selector { speakers, all, mentions, .. } = select;
+    let alone = Selector { speakers: speakers.clone(), all: *all, mentions: mentions.clone(), ..Selector::default() };
+    let names_some = *select == alone && (*all || !speakers.is_empty());
+    let of = LetterSelector { senders: speakers.clone(), bank: Some(bank.clone()), ..LetterSelector::default() };
+    names_some.then_some(LetterSelector { bankless: bankless && !all, ..of })
+}
+
+/// Empties dead letters, and notes how many in the operation that they go with. None on Kafka, where they leave their
+/// topic as its settings say.
+///
+/// # Errors
+/// [`PipelineError::Held`] where a hold covers their bank, and [`PipelineError::Log`].
+pub fn empty_letters(
+    log: &dyn Log,
+    settings: &ForgetSettings,
+    select: &LetterSelector,
+    deleted: Option<&Deleted>,
+) -> Result<u64, PipelineError> {
+    if let Some(bank) = &select.bank {
+        check_hold(settings, bank)?;
+    }
+    if log.erasable().is_none() {
+        return Ok(0);
+    }
+    let operation = deleted.map(|deleted| deleted.operation.operation.as_str());
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    Forgets::of(log, settings).empty_letters(select, operation, now_ms)
+}
+
 /// Refuses to delete turns of a bank that a hold covers.
 ///
 /// # Errors
@@ -159,9 +222,15 @@ pub(super) fn append_ms(log: &dyn Log, bank: &Bank, offset: u64) -> Result<Optio
 
 /// The versions of a turn up to the offset `last` of the turns topic, oldest first. Reads the bank's partition up to
 /// that offset. Versions that were sent again, or came after a newer version, are left out: they changed nothing.
-pub(super) fn versions(log: &dyn Log, bank: &Bank, id: &str, last: u64) -> Result<Vec<TurnVersion>, PipelineError> {
+pub(super) fn versions(
+    log: &dyn Log,
+    bank: &Bank,
+    id: &str,
+    last: u64,
+    cancellation: &Cancellation,
+) -> Result<Vec<TurnVersion>, PipelineError> {
     let mut versions = Vec::<TurnVersion>::new();
-    each_record(log, bank, last.saturating_add(1), &mut |Record { append_ms, value, .. }| {
+    each_record(log, bank, last.saturating_add(1), cancellation, &mut |Record { append_ms, value, .. }| {
         let event = TurnEvent::from_log(value.as_deref().unwrap_or_default());
         if let Ok(TurnEvent::Turn(turn)) = event
             && turn.turn == id

@@ -150,26 +150,26 @@ impl LogSteps<'_> {
 
     /// The memory that is asked has read a turn that it holds.
     fn reflected(&self) -> Result<ExplainStep, PipelineError> {
-        let (reached, end) = self.reached()?;
-        let sentence = match end.saturating_sub(reached) {
+        let (reached, behind) = self.reached()?;
+        let sentence = match behind {
             0 => "The memory reflects it, and every other turn of its partition.".to_owned(),
             behind => format!("The memory reflects it; {behind} later turns of its partition are not read in yet."),
         };
-        Ok(self.reflects(StepState::Passed, sentence, reached, end))
+        Ok(self.reflects(StepState::Passed, sentence, reached, behind))
     }
 
-    fn reflects(&self, state: StepState, sentence: String, reached: u64, end: u64) -> ExplainStep {
+    fn reflects(&self, state: StepState, sentence: String, reached: u64, behind: u64) -> ExplainStep {
         ExplainStep::new(StepName::Reflected, state, sentence)
             .with("complete_through", reached.to_string())
-            .with("behind", end.saturating_sub(reached))
+            .with("behind", behind)
             .with("partition", self.partition)
     }
 
-    /// The first offset of the turns that is not reflected, and that of the next turn.
+    /// The first offset of the turns that is not reflected, and how many turns there are from there on.
     fn reached(&self) -> Result<(u64, u64), PipelineError> {
         let read_to = self.replica.read_to(self.bank);
         let reached = read_to.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
-        Ok((reached, self.log.end(Topic::Turns, self.partition)?))
+        Ok((reached, self.log.lag(self.partition, reached)?))
     }
 
     /// The window of a turn.
@@ -228,8 +228,8 @@ impl LogSteps<'_> {
                 asked.next_offset.saturating_sub(1),
                 recorded.record_offset
             );
-            let (reached, end) = self.reached()?;
-            let reflected = self.reflects(StepState::Failed, sentence, reached, end);
+            let (reached, behind) = self.reached()?;
+            let reflected = self.reflects(StepState::Failed, sentence, reached, behind);
             let reflected = reflected.change("Ask without as_of, or as of a later point.");
             let [_, window] = next;
             return Ok([of_turn, reflected, window]);
@@ -239,7 +239,7 @@ impl LogSteps<'_> {
 
     /// No record of the memory has the turn: it waits, it was refused, or it is not there.
     fn unrecorded(&self) -> Result<[ExplainStep; 3], PipelineError> {
-        let (reached, end) = self.reached()?;
+        let (reached, behind) = self.reached()?;
         let [reflected, window] = [StepName::Reflected, StepName::Window].map(ExplainStep::not_reached);
         let step = |sentence: String, change: &str| {
             ExplainStep::new(StepName::Stored, StepState::Failed, sentence).change(change)
@@ -259,9 +259,8 @@ impl LogSteps<'_> {
             }
         };
         if offset >= reached {
-            let sentence =
-                format!("{} turns of its partition are not read in yet, and it is among them.", end - reached);
-            let waits = self.reflects(StepState::Failed, sentence, reached, end);
+            let sentence = format!("{behind} turns of its partition are not read in yet, and it is among them.");
+            let waits = self.reflects(StepState::Failed, sentence, reached, behind);
             let waits = waits.change("Ask with the `after` of the turn, which waits until it is reflected.");
             return Ok([stored(offset, Some(append_ms), &turn), waits, window]);
         }

@@ -1,24 +1,26 @@
 //! The records of a bank in the turns log.
 //!
 //! In: a log, a bank, and an offset. Out: each record of the bank before it, in the order of the log. Reads the bank's
-//! partition up to there.
+//! partition up to there, for as long as somebody waits.
 
-use super::PipelineError;
+use super::{Cancellation, PipelineError};
 use crate::log::{Log, Record, Topic, partition_of};
 use nouns::model::Bank;
 
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 1_024;
 
-/// Calls `each` with every record of a bank before the offset `end`.
+/// Calls `each` with every record of a bank before the offset `end`. Fails once nobody waits any more.
 pub(in crate::pipeline) fn each_record(
     log: &dyn Log,
     bank: &Bank,
     end: u64,
+    cancellation: &Cancellation,
     each: &mut dyn FnMut(&Record),
 ) -> Result<(), PipelineError> {
     let (partition, mut at) = (partition_of(bank, log.partitions()), 0);
     while at < end {
+        cancellation.check()?;
         let batch = log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
         let of_bank = |record: &&Record| record.offset < end && record.key == bank.as_str().as_bytes();
         batch.records.iter().filter(of_bank).for_each(&mut *each);

@@ -16,27 +16,44 @@ use nouns::model::{DeadLetter, MemoryKey};
 
 /// Letters read at once.
 const READ_AT_ONCE: usize = 1_024;
-/// The reason of an emptied letter.
+/// The reasons of emptied letters.
 const EMPTIED_REASON: &str = "emptied: it held words of a turn that was deleted";
+pub(super) const REMOVED_REASON: &str = "emptied: it was removed";
 /// The fields of a turn that hold what was said.
 const SAID: [&str; 2] = ["text", "caption"];
 
-/// Letters with their offsets.
-type Letters = Vec<(u64, DeadLetter)>;
+/// A letter, and where and when it was written.
+pub(super) struct Letter {
+    pub(super) offset: u64,
+    pub(super) append_ms: i64,
+    pub(super) letter: DeadLetter,
+}
 
 /// Whether a turn goes: its bank, where a letter states one, its id, and its version.
 pub(super) type Goes<'g> = dyn Fn(Option<&str>, &str, u64) -> bool + 'g;
 
 /// Empties the letters that hold one of these words, or name a turn that goes. Returns how many.
 pub(super) fn empty_dead_letters(log: &dyn Log, words: &SharedWords, goes: &Goes<'_>) -> Result<u64, PipelineError> {
+    let empty = |letter: DeadLetter| {
+        let (payload, reason) = (String::new(), EMPTIED_REASON.to_owned());
+        DeadLetter { payload, reason, ..letter }
+    };
+    empty_where(log, &|letter| holds(letter, words) || names(letter, goes), &empty)
+}
+
+/// Replaces the letters that are wanted by what `empty` makes of them. Returns how many.
+pub(super) fn empty_where(
+    log: &dyn Log,
+    is_wanted: &dyn Fn(&DeadLetter) -> bool,
+    empty: &dyn Fn(DeadLetter) -> DeadLetter,
+) -> Result<u64, PipelineError> {
     let erasable = log.erasable().ok_or(PipelineError::NotEmbedded)?;
     let mut count = 0;
     each_batch(log, &mut |letters| {
         let mut emptied = Vec::new();
-        for (offset, letter) in letters {
-            if holds(&letter, words) || names(&letter, goes) {
-                let reason = EMPTIED_REASON.to_owned();
-                let json = serde_json::to_vec(&DeadLetter { payload: String::new(), reason, ..letter });
+        for Letter { offset, letter, .. } in letters {
+            if is_wanted(&letter) {
+                let json = serde_json::to_vec(&empty(letter));
                 let failed = |e: serde_json::Error| PipelineError::Forget {
                     what: format!("the dead letter at offset {offset} of the log"),
                     problem: format!("{e}; please report this"),
@@ -85,16 +102,16 @@ pub(super) fn is_named(log: &dyn Log, goes: &Goes<'_>) -> Result<bool, PipelineE
 fn is_any(log: &dyn Log, wanted: &dyn Fn(&DeadLetter) -> bool) -> Result<bool, PipelineError> {
     let mut found = false;
     each_batch(log, &mut |letters| {
-        found = letters.iter().any(|(_, letter)| wanted(letter));
+        found = letters.iter().any(|of| wanted(&of.letter));
         Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     Ok(found)
 }
 
-/// Calls `each` with the letters that are not emptied, some at a time with their offsets, until it breaks off.
-fn each_batch(
+/// Calls `each` with the letters that are not emptied, some at a time, until it breaks off.
+pub(super) fn each_batch(
     log: &dyn Log,
-    each: &mut dyn FnMut(Letters) -> Result<ControlFlow<()>, PipelineError>,
+    each: &mut dyn FnMut(Vec<Letter>) -> Result<ControlFlow<()>, PipelineError>,
 ) -> Result<(), PipelineError> {
     let mut at = 0;
     loop {
@@ -105,8 +122,9 @@ fn each_batch(
         at = batch.next;
         let read = batch.records.iter().filter_map(|record| {
             let letter: DeadLetter = serde_json::from_slice(record.value.as_deref().unwrap_or_default()).ok()?;
-            let is_emptied = letter.payload.is_empty() && letter.reason == EMPTIED_REASON;
-            (!is_emptied).then_some((record.offset, letter))
+            let is_emptied =
+                letter.payload.is_empty() && [EMPTIED_REASON, REMOVED_REASON].contains(&letter.reason.as_str());
+            (!is_emptied).then_some(Letter { offset: record.offset, append_ms: record.append_ms, letter })
         });
         if each(read.collect())?.is_break() {
             return Ok(());
@@ -138,7 +156,7 @@ fn names(letter: &DeadLetter, goes: &Goes<'_>) -> bool {
 }
 
 /// The strings and numbers that follow a field's name in JSON, which may be cut or damaged.
-fn values_of(json: &str, field: &str) -> Vec<String> {
+pub(super) fn values_of(json: &str, field: &str) -> Vec<String> {
     let name = format!("\"{field}\"");
     let after = json.match_indices(&name).filter_map(|(at, _)| {
         let value = json[at + name.len()..].trim_start().strip_prefix(':')?;

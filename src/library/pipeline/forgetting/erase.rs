@@ -3,8 +3,9 @@
 //! In: the log, the replica with its snapshots, the caches. Out: each of these without the words, and how much that
 //! took. A pass covers every deletion that answers reflect, whoever wrote it, every copy of a turn that was sent again
 //! after its deletion, and where the settings say so, every version that an edit replaced. Emptied records keep their
-//! offsets, times and places in their sessions, so that a memory made again from the turns log is the same. A pass that
-//! fails, or whose process dies, is done again as a whole.
+//! offsets, times and places in their sessions, so that a memory made again from the turns log is the same. What names
+//! the deleted turn by an id with a phone number or a mail address names it by the hidden form from then on. A pass
+//! that fails, or whose process dies, is done again as a whole.
 
 use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
@@ -16,7 +17,7 @@ use super::{
     shared_words::SharedWords,
 };
 use crate::log::{ErasableLog, Topic};
-use nouns::model::{Turn, TurnEvent};
+use nouns::model::{Deletion, IdSalt, Turn, TurnEvent, holds_contact};
 
 /// Records read at once.
 const READ_AT_ONCE: usize = 1_024;
@@ -36,6 +37,8 @@ pub(in crate::pipeline) struct Places<'p> {
 /// What of a partition's turns is to be erased, by the hash of bank and id.
 #[derive(Default)]
 struct Going {
+    /// With what ids are hidden: both forms of an id are of the same turn.
+    salt: IdSalt,
     /// The version of each turn up to which it is deleted.
     deleted: HashMap<[u8; 16], u64>,
     /// The banks of these.
@@ -88,7 +91,11 @@ impl Places<'_> {
         for partition in 0..self.forgets.log.partitions() {
             let going = self.going(partition)?;
             self.each(partition, &mut |offset, event| {
-                found |= matches!(&event, TurnEvent::Turn(turn) if going.has_words_of(offset, turn));
+                found |= match &event {
+                    TurnEvent::Turn(turn) => going.has_words_of(offset, turn),
+                    TurnEvent::Deletion(deletion) => holds_contact(&deletion.turn),
+                    _ => false,
+                };
                 Ok(())
             })?;
             found = found || going.deletes() && is_named(self.forgets.log, &|b, t, v| going.names(b, t, v))?;
@@ -106,20 +113,32 @@ impl Places<'_> {
             let (log, none) = (self.forgets.log, SharedWords::default());
             erased.dead_letters += empty_dead_letters(log, &none, &|b, t, v| going.names(b, t, v))?;
         }
-        let (mut some, mut words) = (Vec::new(), SharedWords::default());
+        let (mut some, mut words, mut deletions) = (Vec::new(), SharedWords::default(), Vec::new());
         self.each(partition, &mut |offset, event| {
-            let TurnEvent::Turn(turn) = event else { return Ok(()) };
+            let turn = match event {
+                TurnEvent::Turn(turn) => turn,
+                TurnEvent::Deletion(deletion) if holds_contact(&deletion.turn) => {
+                    let turn = going.salt.hidden(&deletion.turn);
+                    let hidden = TurnEvent::Deletion(Deletion { turn, ..deletion });
+                    let json = serde_json::to_vec(&hidden).map_err(|e| self.unwritable(offset, &e))?;
+                    deletions.push((offset, json));
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            };
             if !going.has_words_of(offset, &turn) {
                 return Ok(());
             }
             words.add_turn(&turn);
             some.push((offset, turn));
             if some.len() == DELETED_AT_ONCE {
-                self.empty(partition, &std::mem::take(&mut some), &std::mem::take(&mut words), erased)?;
+                self.empty(partition, &going, &std::mem::take(&mut some), &std::mem::take(&mut words), erased)?;
             }
             Ok(())
         })?;
-        self.empty(partition, &some, &words, erased)
+        self.empty(partition, &going, &some, &words, erased)?;
+        // Last: until then they tell which turns go.
+        if deletions.is_empty() { Ok(()) } else { Ok(self.log()?.replace(Topic::Turns, partition, &deletions)?) }
     }
 
     /// Empties the dead letters that hold words of these turns, and then the turns, so that a crash in between loses
@@ -127,6 +146,7 @@ impl Places<'_> {
     fn empty(
         &self,
         partition: u32,
+        going: &Going,
         turns: &[(u64, Turn)],
         words: &SharedWords,
         erased: &mut Erased,
@@ -139,7 +159,7 @@ impl Places<'_> {
         erased.dead_letters += empty_dead_letters(self.forgets.log, words, &goes)?;
         let mut emptied = Vec::with_capacity(turns.len());
         for (offset, turn) in turns {
-            let json = serde_json::to_vec(&TurnEvent::Turn(without_words(turn)));
+            let json = serde_json::to_vec(&TurnEvent::Turn(going.emptied(turn)));
             emptied.push((*offset, json.map_err(|e| self.unwritable(*offset, &e))?));
         }
         self.log()?.replace(Topic::Turns, partition, &emptied)?;
@@ -150,8 +170,8 @@ impl Places<'_> {
     /// What the deletions and edits of a partition, as answers reflect them, leave to erase. Those of an imported bank
     /// came with its records; the turns log may have older copies of the same turns.
     fn going(&self, partition: u32) -> Result<Going, PipelineError> {
-        let mut going = Going::default();
         let Forgets { log, settings } = self.forgets;
+        let mut going = Going { salt: log.id_salt()?, ..Going::default() };
         each_imported_turn(log, partition, &[], &mut |held| match &*held.turn {
             turn if held.deleted => going.delete(turn.bank.as_str(), &turn.turn, turn.version),
             turn if settings.erases_edits_of(&turn.bank) => going.note(IMPORTED, turn),
@@ -176,12 +196,16 @@ impl Places<'_> {
         partition: u32,
         each: &mut dyn FnMut(u64, TurnEvent) -> Result<(), PipelineError>,
     ) -> Result<(), PipelineError> {
-        let (end, mut at) = (self.replica.position(partition).unwrap_or(0), 0);
+        let (progress, mut at) = (self.replica.progress(partition).unwrap_or_default(), 0);
+        let end = progress.through;
         while at < end {
             let batch = self.forgets.log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
             for record in batch.records.iter().filter(|record| record.offset < end) {
                 let event = serde_json::from_slice(record.value.as_deref().unwrap_or_default());
-                each(record.offset, event.map_err(|e| self.unwritable(record.offset, &e))?)?;
+                let event: TurnEvent = event.map_err(|e| self.unwritable(record.offset, &e))?;
+                if record.offset < progress.of(event.bank()) {
+                    each(record.offset, event)?;
+                }
             }
             if batch.next == at {
                 break;
@@ -216,9 +240,25 @@ impl Going {
         !self.deleted.is_empty()
     }
 
+    /// The key of a turn, the same for both forms of its id.
+    fn key(&self, bank: &str, turn: &str) -> [u8; 16] {
+        key(bank, &self.salt.hide(turn))
+    }
+
+    /// A record without the words of its turn; without numbers and addresses in ids too, if the turn is deleted.
+    fn emptied(&self, turn: &Turn) -> Turn {
+        let emptied = without_words(turn);
+        if !self.names(Some(turn.bank.as_str()), &turn.turn, turn.version) {
+            return emptied;
+        }
+        let hidden = |name: &Option<String>| name.as_ref().map(|name| self.salt.hide(name));
+        let (session, thread, reply_to) = (hidden(&turn.session), hidden(&turn.thread), hidden(&turn.reply_to));
+        Turn { turn: self.salt.hide(&turn.turn), session, thread, reply_to, ..emptied }
+    }
+
     /// Notes the deletion of a turn up to a version.
     fn delete(&mut self, bank: &str, turn: &str, version: u64) {
-        let deleted = self.deleted.entry(key(bank, turn)).or_default();
+        let deleted = self.deleted.entry(self.key(bank, turn)).or_default();
         *deleted = version.max(*deleted);
         if !self.banks.contains(bank) {
             self.banks.insert(bank.to_owned());
@@ -227,7 +267,8 @@ impl Going {
 
     /// Whether a version of a turn is deleted, in any bank where none is given.
     fn names(&self, bank: Option<&str>, turn: &str, version: u64) -> bool {
-        let is_deleted = |bank: &str| self.deleted.get(&key(bank, turn)).is_some_and(|deleted| version <= *deleted);
+        let is_deleted =
+            |bank: &str| self.deleted.get(&self.key(bank, turn)).is_some_and(|deleted| version <= *deleted);
         match bank {
             Some(bank) => is_deleted(bank),
             None => self.banks.iter().any(|bank| is_deleted(bank)),
@@ -237,7 +278,7 @@ impl Going {
     /// Notes a version of a turn. Versions come in the order of the log.
     fn note(&mut self, offset: u64, turn: &Turn) {
         let found = Current { version: turn.version, offset, content: content(turn) };
-        match self.current.entry(key(turn.bank.as_str(), &turn.turn)) {
+        match self.current.entry(self.key(turn.bank.as_str(), &turn.turn)) {
             Entry::Vacant(place) => {
                 place.insert(found);
             }
@@ -256,10 +297,10 @@ impl Going {
     fn has_words_of(&self, offset: u64, turn: &Turn) -> bool {
         let is_deleted = || self.names(Some(turn.bank.as_str()), &turn.turn, turn.version);
         let is_replaced = || {
-            let current = self.current.get(&key(turn.bank.as_str(), &turn.turn));
+            let current = self.current.get(&self.key(turn.bank.as_str(), &turn.turn));
             current.is_some_and(|current| current.offset != offset && current.content != content(turn))
         };
-        (is_deleted() || is_replaced()) && *turn != without_words(turn)
+        (is_deleted() || is_replaced()) && *turn != self.emptied(turn)
     }
 }
 

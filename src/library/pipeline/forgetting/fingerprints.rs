@@ -5,7 +5,8 @@
 //! turns, in every version that the log holds, and in the one that came with an imported bank. A text of three to seven
 //! words has one of all its words; a shorter one has none. The vectors that live memory records hold of the turns have
 //! one each, of the first words of the base64 that they are written as. Beside each stands a keyed hash of 32 bits, so
-//! that few runs of what is searched need an HMAC. The file is removed once a search finds none of it.
+//! that few runs of what is searched need an HMAC. A file says in which form its words were compared: files from before
+//! there was a normal form are looked for in theirs. The file is removed once a search finds none of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,13 +20,13 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    PipelineError,
+    Cancellation, PipelineError,
     bank_turns::each_record,
     key::{failed, hex, key_of},
     ledger::LedgerLine,
     search::Needles,
     vector_forms::json_of,
-    word_runs::{LastWords, RUN, SHORTEST, WordHashes, each_word},
+    word_runs::{LastWords, RUN, SHORTEST, WordHashes, each_word, each_word_as_typed},
 };
 use crate::{
     log::{Log, partition_of},
@@ -47,11 +48,33 @@ const OVERLAP_BYTES: usize = 4_096;
 /// Bits of [`Fingerprints::bits`] for each fingerprint.
 const BITS_EACH: usize = 32;
 
+/// The form in which words are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WordForm {
+    /// In small letters, as they were typed. Files without a form have this one.
+    #[default]
+    AsTyped,
+    /// The normal form.
+    Normal,
+}
+
+impl WordForm {
+    fn each_word(self, bytes: &[u8], each: impl FnMut(usize, &[u8])) {
+        match self {
+            Self::AsTyped => each_word_as_typed(bytes, each),
+            Self::Normal => each_word(bytes, each),
+        }
+    }
+}
+
 /// A file of fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FingerprintFile {
     operation: String,
+    #[serde(default)]
+    words: WordForm,
     /// The HMAC of [`KEY_CHECK`].
     key: String,
     /// Turns of the operation that have no fingerprint.
@@ -174,7 +197,7 @@ pub(super) fn keep_fingerprints(
             }
         }
     };
-    each_record(log, bank, u64::MAX, &mut |record| {
+    each_record(log, bank, u64::MAX, &Cancellation::default(), &mut |record| {
         let event = TurnEvent::from_log(record.value.as_deref().unwrap_or_default());
         if let Ok(TurnEvent::Turn(turn)) = event
             && turns.contains(&turn.turn)
@@ -187,7 +210,8 @@ pub(super) fn keep_fingerprints(
         maker.add_first(&json_of(&vector), RUN, &mut runs);
     }
     let without = (turns.len() - with.len()) as u64;
-    let file = FingerprintFile { operation: operation.clone(), key: maker.check(), without, runs };
+    let words = WordForm::Normal;
+    let file = FingerprintFile { operation: operation.clone(), words, key: maker.check(), without, runs };
     write(directory, &file).map_err(|e| unkept(directory, &e))
 }
 
@@ -216,12 +240,33 @@ fn unkept(path: &Path, problem: &dyn std::fmt::Display) -> PipelineError {
 pub(super) struct Fingerprints {
     maker: Maker,
     pub(super) operations: Vec<OperationPrints>,
+    /// Their runs, by the form of their words.
+    runs: Vec<FormRuns>,
+}
+
+/// The runs of words of one form.
+struct FormRuns {
+    form: WordForm,
     /// The numbers of words that runs have.
     lengths: BTreeSet<usize>,
     /// A bit for the hash of each run: most of what is searched needs no more than a look at it.
     bits: Vec<u64>,
     /// The operations of each run, by its HMAC.
-    runs: HashMap<u128, Vec<usize>>,
+    operations: HashMap<u128, Vec<usize>>,
+}
+
+impl FormRuns {
+    /// From the hash, the HMAC and the operation of each run.
+    fn of(form: WordForm, lengths: BTreeSet<usize>, runs: &[(u32, u128, usize)]) -> Self {
+        let mut bits = vec![0u64; (runs.len() * BITS_EACH).next_power_of_two().div_ceil(64)];
+        let mut operations = HashMap::<u128, Vec<usize>>::new();
+        for (hash, tag, operation) in runs {
+            let (word, bit) = bit_of(*hash, bits.len());
+            bits[word] |= bit;
+            operations.entry(*tag).or_default().push(*operation);
+        }
+        Self { form, lengths, bits, operations }
+    }
 }
 
 /// An operation that has fingerprints.
@@ -249,8 +294,8 @@ impl Fingerprints {
         };
         paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
         paths.sort();
-        let (mut operations, mut hashes) = (Vec::new(), Vec::new());
-        let (mut lengths, mut runs) = (BTreeSet::new(), HashMap::<u128, Vec<usize>>::new());
+        let mut operations = Vec::new();
+        let mut by_form = [WordForm::AsTyped, WordForm::Normal].map(|form| (form, BTreeSet::new(), Vec::new()));
         for path in paths {
             let read = fs::read(&path).map_err(|e| unkept(&path, &e))?;
             let file: FingerprintFile = serde_json::from_slice(&read).map_err(|e| unkept(&path, &e))?;
@@ -259,6 +304,9 @@ impl Fingerprints {
                 let problem = format!("{of} was made with another key; put that key back, or remove that file");
                 return Err(failed(key_file, problem));
             }
+            let Some((_, lengths, runs)) = by_form.iter_mut().find(|(form, _, _)| *form == file.words) else {
+                continue;
+            };
             for (length, of_length) in file.runs {
                 if !(SHORTEST..=RUN).contains(&length) {
                     return Err(unkept(&path, &format!("{length} words in a run; remove that file")));
@@ -271,18 +319,14 @@ impl Fingerprints {
                     });
                     let (hash, tag) =
                         run.ok_or_else(|| unkept(&path, &"a fingerprint is damaged; remove that file"))?;
-                    hashes.push(hash);
-                    runs.entry(tag).or_default().push(operations.len());
+                    runs.push((hash, tag, operations.len()));
                 }
             }
             operations.push(OperationPrints { operation: file.operation, without: file.without, path });
         }
-        let mut bits = vec![0u64; (hashes.len() * BITS_EACH).next_power_of_two().div_ceil(64)];
-        hashes.iter().for_each(|hash| {
-            let (word, bit) = bit_of(*hash, bits.len());
-            bits[word] |= bit;
-        });
-        Ok(Self { maker, operations, lengths, bits, runs })
+        let runs = by_form.into_iter().filter(|(_, _, runs)| !runs.is_empty());
+        let runs = runs.map(|(form, lengths, runs)| FormRuns::of(form, lengths, &runs)).collect();
+        Ok(Self { maker, operations, runs })
     }
 }
 
@@ -304,24 +348,27 @@ impl Needles for Fingerprints {
     }
 
     fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>)) {
-        let (mut last, mut seen) = (LastWords::new(&self.maker.words), BTreeSet::new());
-        each_word(bytes, |start, word| {
-            last.push(start, word);
-            for length in &self.lengths {
-                let Some(hash) = last.hash_of_last(*length) else { break };
-                let (word, bit) = bit_of(hash, self.bits.len());
-                if self.bits[word] & bit == 0 {
-                    continue;
-                }
-                let (begin, run) = last.last(*length);
-                for operation in self.runs.get(&self.maker.tag(&run)).into_iter().flatten() {
-                    // One place in these bytes says enough.
-                    if seen.insert(*operation) {
-                        found(begin, Some(self.operations[*operation].operation.as_str()));
+        let mut seen = BTreeSet::new();
+        for FormRuns { form, lengths, bits, operations } in &self.runs {
+            let mut last = LastWords::new(&self.maker.words);
+            form.each_word(bytes, |start, word| {
+                last.push(start, word);
+                for length in lengths {
+                    let Some(hash) = last.hash_of_last(*length) else { break };
+                    let (word, bit) = bit_of(hash, bits.len());
+                    if bits[word] & bit == 0 {
+                        continue;
+                    }
+                    let (begin, run) = last.last(*length);
+                    for operation in operations.get(&self.maker.tag(&run)).into_iter().flatten() {
+                        // One place in these bytes says enough.
+                        if seen.insert(*operation) {
+                            found(begin, Some(self.operations[*operation].operation.as_str()));
+                        }
                     }
                 }
-            }
-        });
+            });
+        }
     }
 
     fn has_vectors(&self) -> bool {
@@ -341,7 +388,40 @@ mod tests {
         let mut runs = Runs::new();
         let with = texts.iter().filter(|text| maker().add(text, &mut runs)).count();
         let without = (texts.len() - with) as u64;
-        write(home, &FingerprintFile { operation: operation.to_owned(), key: maker().check(), without, runs }).unwrap();
+        let words = WordForm::Normal;
+        let file = FingerprintFile { operation: operation.to_owned(), words, key: maker().check(), without, runs };
+        write(home, &file).unwrap();
+    }
+
+    #[test]
+    fn words_are_found_however_they_were_typed_and_those_of_older_files_as_they_were() {
+        let home = tempfile::tempdir().unwrap();
+        let (directory, key_file) = (home.path().join("prints"), home.path().join("key"));
+        fs::write(&key_file, "secret\n").unwrap();
+        kept(&directory, "new", &["Ärzte sagten, Groß & Söhne zögen nach Köln und Zürich."]);
+        // As earlier builds wrote it: without a form, of the words as they were typed.
+        let maker = maker();
+        let (mut runs, mut last) = (Runs::new(), LastWords::new(&maker.words));
+        each_word_as_typed("Nous étions à la plage, hier soir, ensemble".as_bytes(), |at, word| last.push(at, word));
+        let (_, run) = last.last(RUN);
+        let hash = last.hash_of_last(RUN).unwrap();
+        runs.entry(RUN).or_default().insert(format!("{hash:08x}{:032x}", maker.tag(&run)));
+        let file = serde_json::json!({ "operation": "old", "key": maker.check(), "without": 0, "runs": runs });
+        fs::write(directory.join("old.fingerprints"), file.to_string()).unwrap();
+        let prints = Fingerprints::read(&directory, &key_file).unwrap();
+        let of = |text: &str| {
+            let mut found = BTreeSet::new();
+            prints.find(text.as_bytes(), &mut |_, operation| found.extend(operation.map(str::to_owned)));
+            found.into_iter().collect::<Vec<_>>()
+        };
+        for text in [
+            "ÄRZTE SAGTEN: GROSS & SÖHNE ZÖGEN NACH KÖLN UND ZÜRICH",
+            "A\u{308}rzte sagten gro\u{df} so\u{308}hne zo\u{308}gen nach Ko\u{308}ln und Z\\u00fcrich",
+        ] {
+            assert_eq!(of(text), ["new"], "{text}");
+        }
+        assert_eq!(of("NOUS ÉTIONS à la plage hier soir ensemble"), ["old"]);
+        assert_eq!(of("nous e\u{301}tions a\u{300} la plage hier soir ensemble"), [""; 0]);
     }
 
     #[test]

@@ -9,13 +9,15 @@
 //! - `receipt`: what an operation has reached, signed where a key is configured.
 //! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
 //! - `dead_letters`: those that hold words of a turn, or name one, emptied; `shared_words`: whether a text holds words
-//!   of another one; `imported`: turns that the memory's records alone hold.
+//!   of another one; `letters`: those that somebody asks for; `imported`: turns that the memory's records alone hold.
+//! - `normal_bytes`: text in any bytes, in the normal form of words.
 //! - `key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
 //! - `vector_forms`: the vectors of stored bytes in one form.
 //! - `words`: words that are looked for; `search`: where they or fingerprints lie in stored bytes;
 //!   `verify`: whether they may.
 //! - `check`: what must hold before anything is forgotten; `import_time`: when banks were imported.
 //! - `since`: what was forgotten since a point of the past; `bank_turns`: a bank's records in the turns log.
+//! - `unreadable`: entries of operations that cannot be read.
 //! - `due`: erasing in time, while a memory stays open.
 //! - `retention`: forgetting what rules no longer keep; `rule`: which of them an operation follows.
 
@@ -31,6 +33,8 @@ mod import_time;
 mod imported;
 mod key;
 mod ledger;
+mod letters;
+mod normal_bytes;
 mod operation;
 mod receipt;
 mod retention;
@@ -38,12 +42,13 @@ mod rule;
 mod search;
 mod shared_words;
 mod since;
+mod unreadable;
 mod vector_forms;
 mod verify;
 mod word_runs;
 mod words;
 
-use super::{PipelineError, Replica, engine, logged};
+use super::{Cancellation, PipelineError, Replica, engine, logged};
 
 pub(super) use bank_turns::each_record;
 pub use check::check_forgetting;
@@ -51,6 +56,7 @@ pub(super) use check::check_places;
 pub(super) use due::erase_in_time;
 pub(super) use erase::Places;
 pub(super) use import_time::note_import;
+pub use letters::{HeldLetter, HeldLetters, LetterSelector, held_letters};
 pub use operation::{Deleted, Erased, ForgetOperation};
 pub(super) use operation::{Forgets, Settled, settled};
 pub(super) use receipt::receipts;
@@ -59,4 +65,5 @@ pub use retention::{Outlived, Retention, RetentionLook, RetentionNews, Retention
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
 pub(super) use since::{compare_points, forgotten_since};
+pub(super) use unreadable::{unreadable_entries, unreadable_entry};
 pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};

@@ -2,14 +2,20 @@
 //!
 //! In: a bank and ids of turns. Out: the operation, durable before the first of its deletions, and done with the last.
 //! Its id is a function of what it names, so that repeating it is harmless. The ids of turns stay beside it until their
-//! deletions are written, some at a time; a start writes what a crash left over. In a directory the ids go in the write
+//! deletions are written, some at a time; a start writes what a crash left over. No operation waits for another's
+//! deletions, or for what is read before them. In a directory the ids go in the write
 //! of their deletions. On Kafka they go after it, so a start may write up to a thousand deletions again, which changes
 //! nothing.
 
-use std::{collections::BTreeSet, sync::Mutex, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::{Condvar, Mutex},
+    time::Instant,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::{
     PipelineError, Replica,
@@ -17,12 +23,13 @@ use super::{
     dead_letters::empty_letters_of_imported,
     fingerprints::keep_fingerprints,
     ledger::{Ledger, LedgerLine},
+    letters::{LetterSelector, empty_letters},
     rule::RetentionRule,
 };
 use crate::log::{Log, LogEntry, Written};
 use nouns::{
     config::ForgetSettings,
-    model::{Bank, Deletion, TurnEvent},
+    model::{Bank, Deletion, TurnEvent, holds_contact},
     sync,
 };
 
@@ -30,15 +37,45 @@ use nouns::{
 pub(super) const DELETED_AT_ONCE: usize = 1_000;
 /// What an entry of an operation begins with, until its last stage and from then on; and one of ids that are left
 /// to delete.
-const PENDING: &str = "forget ";
-const DONE: &str = "forgotten ";
-const LEFT: &str = "forget-turns ";
+pub(super) const PENDING: &str = "forget ";
+pub(super) const DONE: &str = "forgotten ";
+pub(super) const LEFT: &str = "forget-turns ";
+/// What no operation's id begins with.
+const NONE: &str = "none";
+/// The entry that says when dead letters were emptied whose bytes are still to be erased.
+const LETTERS: &str = "emptied letters";
 /// The entry that says when it was last looked for words to erase.
 const LOOKED: &str = "looked for words";
 const HOUR_MS: i64 = 3_600_000;
 
-/// Held while operations are read and written back.
+/// Held while operations are read and written back; never while one reads a bank or writes its deletions.
 static CHANGING: Mutex<()> = Mutex::new(());
+/// The ids of the operations that are in hand: each is carried out by one thread at a time.
+static IN_HAND: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Signals that an operation is no longer in hand.
+static LET_GO: Condvar = Condvar::new();
+
+/// An operation that this thread has in hand, until this is dropped. No thread waits for one while it holds
+/// [`CHANGING`].
+struct InHand(String);
+
+impl InHand {
+    /// Waits until no other thread has the operation in hand.
+    fn take(operation: &str) -> Self {
+        let mut in_hand = sync::lock(&IN_HAND);
+        while !in_hand.insert(operation.to_owned()) {
+            in_hand = sync::wait(&LET_GO, in_hand);
+        }
+        Self(operation.to_owned())
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        sync::lock(&IN_HAND).remove(&self.0);
+        LET_GO.notify_all();
+    }
+}
 
 /// What a pass took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +111,9 @@ pub struct ForgetOperation {
     pub rebuilt_ms: Option<i64>,
     /// When their words were out of every stored byte, and what that took.
     pub erased: Option<(i64, Erased)>,
+    /// Dead letters that were emptied with it, because they state the same speaker or bank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letters: Option<u64>,
     /// The rule that deleted them; none where somebody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionRule>,
@@ -128,35 +168,53 @@ impl<'l> Forgets<'l> {
         // Without the secret there is no receipt: then nothing is deleted.
         check_key(self.settings)?;
         let (operation, bank) = (id_of(bank, &turns), bank.clone());
-        let line = LedgerLine { operation, bank, requested_ms: now_ms, turns, retention };
-        let _changing = sync::lock(&CHANGING);
+        self.carry_out(LedgerLine { operation, bank, requested_ms: now_ms, turns, retention })
+    }
+
+    fn carry_out(&self, line: LedgerLine) -> Result<Deleted, PipelineError> {
+        let _in_hand = InHand::take(&line.operation);
         if let Some(known) = self.known(&line.operation)? {
             return self.finish(known);
         }
         self.prepare(&line)?;
-        if let Some(path) = &self.settings.ledger {
-            Ledger::at(path).add(&line)?;
-        }
-        let operation = self.put(line)?;
+        let line = self.hidden(line)?;
+        let operation = {
+            let _changing = sync::lock(&CHANGING);
+            if let Some(path) = &self.settings.ledger {
+                Ledger::at(path).add(&line)?;
+            }
+            self.put(line)?
+        };
         self.finish(operation)
     }
 
     /// Writes deletions that a crash left over, and those of the ledger that this log has never had, in banks that
     /// pass. Returns how many operations it finished.
     pub(in crate::pipeline) fn resume(&self, passes: &dyn Fn(&Bank) -> bool) -> Result<usize, PipelineError> {
-        let _changing = sync::lock(&CHANGING);
-        if let Some(path) = &self.settings.ledger {
-            for line in Ledger::at(path).lines()? {
-                if passes(&line.bank) && self.known(&line.operation)?.is_none() {
-                    self.prepare(&line)?;
-                    self.put(line)?;
-                }
+        let lines = match &self.settings.ledger {
+            Some(path) => {
+                let _changing = sync::lock(&CHANGING);
+                Ledger::at(path).lines()?
+            }
+            None => Vec::new(),
+        };
+        for line in lines.into_iter().filter(|line| passes(&line.bank)) {
+            let _in_hand = InHand::take(&line.operation);
+            if self.known(&line.operation)?.is_none() {
+                self.prepare(&line)?;
+                let _changing = sync::lock(&CHANGING);
+                self.put(line)?;
             }
         }
         let is_begun = |of: &ForgetOperation| of.after.is_none() && passes(&of.bank);
-        let begun: Vec<ForgetOperation> = self.pending()?.into_iter().filter(is_begun).collect();
-        let count = begun.len();
-        begun.into_iter().try_for_each(|operation| self.finish(operation).map(drop))?;
+        let mut count = 0;
+        for begun in self.pending()?.into_iter().filter(is_begun) {
+            let _in_hand = InHand::take(&begun.operation);
+            // A request may have finished it meanwhile.
+            if let Some(operation) = self.known(&begun.operation)?.filter(is_begun) {
+                count += usize::from(passed_over(self.log, self.finish(operation))?.is_some());
+            }
+        }
         Ok(count)
     }
 
@@ -183,7 +241,9 @@ impl<'l> Forgets<'l> {
     }
 
     fn under(&self, prefix: &str) -> Result<Vec<ForgetOperation>, PipelineError> {
-        self.log.entries(prefix)?.iter().map(|(name, value)| read(name, value)).collect()
+        let entries = self.log.entries(prefix)?;
+        let operations = entries.iter().map(|(name, value)| passed_over(self.log, read(name, value)));
+        operations.filter_map(Result::transpose).collect()
     }
 
     /// Notes which stages operations have reached, and returns those that may reach further ones: on a log whose
@@ -201,7 +261,9 @@ impl<'l> Forgets<'l> {
         for operation in &mut pending {
             let before = operation.clone();
             let after = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions()));
-            if operation.hidden_ms.is_none() && after.is_some_and(|after| (settled.reflects)(&after)) {
+            if operation.hidden_ms.is_none()
+                && after.is_some_and(|after| (settled.reflects)(&after.of_bank(&operation.bank)))
+            {
                 operation.hidden_ms = Some(settled.now_ms);
             }
             let is_rebuilt = || settled.waiting_for_model == Some(0) && !(settled.is_in_part)(&operation.bank);
@@ -231,7 +293,7 @@ impl<'l> Forgets<'l> {
         now_ms: i64,
     ) -> Result<(), PipelineError> {
         let _changing = sync::lock(&CHANGING);
-        let mut entries = vec![looked(now_ms)];
+        let mut entries = vec![looked(now_ms), (LETTERS.to_owned(), None)];
         for mut operation in self.pending()?.into_iter().filter(|of| operations.contains(&of.operation)) {
             operation.erased = Some((now_ms, erased));
             entries.push((format!("{PENDING}{}", operation.operation), None));
@@ -241,9 +303,43 @@ impl<'l> Forgets<'l> {
         Ok(())
     }
 
+    /// Empties the dead letters that a selector takes, and notes in an operation that waits how many. Their bytes are
+    /// erased in the same time as those of turns.
+    pub(in crate::pipeline) fn empty_letters(
+        &self,
+        select: &LetterSelector,
+        operation: Option<&str>,
+        now_ms: i64,
+    ) -> Result<u64, PipelineError> {
+        let count = empty_letters(self.log, select, &|bank| self.settings.hold_of(bank).is_some())?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let _changing = sync::lock(&CHANGING);
+        let mut entries = Vec::new();
+        if self.letters_ms()?.is_none() {
+            entries.push((LETTERS.to_owned(), Some(now_ms.to_string().into_bytes())));
+        }
+        for mut operation in self.under(&format!("{PENDING}{}", operation.unwrap_or(NONE)))? {
+            operation.dead_letters = Some(operation.dead_letters.unwrap_or(0) + count);
+            entries.push(entry(PENDING, &operation)?);
+        }
+        self.log.append_with_entries(&[], entries)?;
+        Ok(count)
+    }
+
+    /// Since when emptied dead letters wait for a pass, in milliseconds since 1970.
+    pub(super) fn letters_ms(&self) -> Result<Option<i64>, PipelineError> {
+        self.time_of(LETTERS)
+    }
+
     /// When it was last looked for words to erase, in milliseconds since 1970.
     pub(super) fn looked_ms(&self) -> Result<Option<i64>, PipelineError> {
-        let entries = self.log.entries(LOOKED)?;
+        self.time_of(LOOKED)
+    }
+
+    fn time_of(&self, name: &str) -> Result<Option<i64>, PipelineError> {
+        let entries = self.log.entries(name)?;
         Ok(entries.first().and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok()))
     }
 
@@ -251,6 +347,16 @@ impl<'l> Forgets<'l> {
     pub(super) fn note_looked(&self, now_ms: i64) -> Result<(), PipelineError> {
         self.log.append_with_entries(&[], vec![looked(now_ms)])?;
         Ok(())
+    }
+
+    /// The operation with ids that hold no phone number and no mail address. It is the same one, by its id, and names the
+    /// same turns.
+    fn hidden(&self, line: LedgerLine) -> Result<LedgerLine, PipelineError> {
+        if !line.turns.iter().any(|turn| holds_contact(turn)) {
+            return Ok(line);
+        }
+        let salt = self.log.id_salt()?;
+        Ok(LedgerLine { turns: line.turns.iter().map(|turn| salt.hide(turn)).collect(), ..line })
     }
 
     /// Does what needs the words of turns while the memory has them.
@@ -274,6 +380,7 @@ impl<'l> Forgets<'l> {
             hidden_ms: None,
             rebuilt_ms: None,
             erased: None,
+            dead_letters: None,
             retention,
         };
         let turns: Vec<&String> = turns.iter().collect();
@@ -290,7 +397,7 @@ impl<'l> Forgets<'l> {
 
     /// Writes the deletions that are left of an operation.
     fn finish(&self, mut operation: ForgetOperation) -> Result<Deleted, PipelineError> {
-        let mut written = Written::nothing(self.log.partitions());
+        let mut written = Written::nothing(self.log.partitions()).of_bank(&operation.bank);
         if let Some(after) = operation.after.as_deref().and_then(|after| Written::parse(after, self.log.partitions())) {
             return Ok(Deleted { written: after, operation });
         }
@@ -306,6 +413,8 @@ impl<'l> Forgets<'l> {
             written.extend(partition, self.log.end_of_turns(partition)?);
         }
         operation.after = Some(written.to_string());
+        // Until here no look at the operations has changed this one: it had written nothing that could be reflected.
+        let _changing = sync::lock(&CHANGING);
         self.log.append_with_entries(&[], vec![entry(PENDING, &operation)?])?;
         Ok(Deleted { written, operation })
     }
@@ -322,7 +431,7 @@ pub(in crate::pipeline) fn settled<T>(
     with: &mut dyn FnMut(&Settled<'_>) -> T,
 ) -> T {
     let now = Instant::now();
-    let reflects = |written: &Written| written.places().all(|(partition, next)| replica.wait_for(partition, next, now));
+    let reflects = |written: &Written| replica.wait_for(written, now);
     let is_in_part = |bank: &Bank| replica.is_in_part(bank);
     let now_ms = jiff::Timestamp::now().as_millisecond();
     with(&Settled { reflects: &reflects, is_in_part: &is_in_part, waiting_for_model, now_ms })
@@ -351,6 +460,20 @@ fn json(operation: &str, value: &impl Serialize) -> Result<Vec<u8>, PipelineErro
 
 fn read(name: &str, value: &[u8]) -> Result<ForgetOperation, PipelineError> {
     serde_json::from_slice(value).map_err(|e| unreadable(name, &e))
+}
+
+/// Passes over what cannot be read, where others may have written it; says so once for each.
+fn passed_over<T>(log: &dyn Log, read: Result<T, PipelineError>) -> Result<Option<T>, PipelineError> {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    match read {
+        Err(PipelineError::Forget { what, problem }) if log.erasable().is_none() => {
+            if sync::lock(&SAID).insert(format!("{what}: {problem}")) {
+                warn!(what, problem, "it is passed over; `ripplemem repair` shows what to do");
+            }
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
 }
 
 fn unreadable(name: &str, error: &serde_json::Error) -> PipelineError {
@@ -448,6 +571,42 @@ mod tests {
             }
         });
         assert_eq!(log.end(Topic::Turns, 0).unwrap(), 50, "each deletion once");
+    }
+
+    /// The key file is a pipe, so that the test knows where the first operation is, and holds it there.
+    #[cfg(unix)]
+    #[test]
+    fn an_operation_that_reads_its_bank_keeps_no_other_waiting() {
+        use std::{sync::mpsc, time::Duration};
+
+        let home = tempfile::tempdir().unwrap();
+        let (log, pipe) = (open(home.path()), home.path().join("key"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let slow = ForgetSettings {
+            key_file: Some(pipe.clone()),
+            fingerprints: Some(home.path().join("fingerprints")),
+            ..ForgetSettings::default()
+        };
+        let quick = ForgetSettings::default();
+        let of = |settings: &ForgetSettings, bank: &str| {
+            let (bank, turns) = (Bank::parse(bank).unwrap(), BTreeSet::from(["1".to_owned()]));
+            let line = LedgerLine { operation: id_of(&bank, &turns), bank, requested_ms: 7, turns, retention: None };
+            Forgets { log: &log, settings }.carry_out(line).unwrap()
+        };
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| of(&slow, "slow"));
+            // Opens once the operation reads the secret, which it does before it reads its bank.
+            let mut secret = std::fs::File::options().write(true).open(&pipe).unwrap();
+            scope.spawn(|| done.send(of(&quick, "quick").operation.turns));
+            let other = is_done.recv_timeout(Duration::from_secs(60));
+            let was_in_hand = !first.is_finished();
+            std::io::Write::write_all(&mut secret, b"a long random secret").unwrap();
+            drop(secret);
+            first.join().unwrap();
+            assert_eq!((other, was_in_hand), (Ok(1), true));
+        });
+        assert_eq!(log.end(Topic::Turns, 0).unwrap(), 2);
     }
 
     #[test]

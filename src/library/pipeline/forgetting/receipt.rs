@@ -67,6 +67,9 @@ pub struct Receipt {
     /// On Kafka, the topics that never let go of words: a sentence for each, with the setting to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
+    /// Dead letters that were emptied when it was asked for, because they state the same speaker or bank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letters: Option<u64>,
     /// Records of the turns log that were emptied when it was erased, with those of other operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emptied_turns: Option<u64>,
@@ -128,6 +131,7 @@ impl Receipt {
             hidden_ms,
             rebuilt_ms,
             erased,
+            dead_letters,
             retention,
             ..
         } = operation;
@@ -153,6 +157,7 @@ impl Receipt {
             erased: erased.map(|(ms, _)| at(ms)),
             due: due_ms.or(left_ms).map(at),
             never: leaving.map(|leaving| leaving.never.clone()).unwrap_or_default(),
+            dead_letters: *dead_letters,
             emptied_turns: erased.map(|(_, erased)| erased.turns),
             emptied_dead_letters: erased.map(|(_, erased)| erased.dead_letters),
             rewritten_bytes: erased.map(|(_, erased)| erased.rewritten_bytes),

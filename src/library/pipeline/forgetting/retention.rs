@@ -261,9 +261,8 @@ impl<'r> Retention<'r> {
                 info!(turns = count, "retention has deleted turns");
                 tell(RetentionNews::Deleted(count));
                 // The work that the deletions make counts, too.
-                let is_held = |place: &(u32, u64)| replica.holds(place.0 % self.log.partitions());
-                let reflects =
-                    |until| written.places().filter(is_held).all(|(p, next)| replica.wait_for(p, next, until));
+                let is_held = written.places().all(|(partition, _)| replica.holds(partition % self.log.partitions()));
+                let reflects = |until| !is_held || replica.wait_for(&written, until);
                 while goes_on() && begun.elapsed() < LONGEST_WAIT && !reflects(Instant::now() + LOOK) {}
                 rest((begun.elapsed() * RESTS).min(LONGEST_REST), goes_on);
             }
@@ -360,7 +359,8 @@ fn outlived(
     stored_ms: &mut dyn FnMut(u64) -> Result<Option<i64>, PipelineError>,
 ) -> Result<Vec<String>, PipelineError> {
     let select = rule.selector();
-    let mut going: Vec<&HeldTurn> = held.iter().filter(|held| select.takes(&held.turn)).collect();
+    let selection = select.selection().map_err(|problem| PipelineError::Select { problem })?;
+    let mut going: Vec<&HeldTurn> = held.iter().filter(|held| selection.takes(&held.turn)).collect();
     if rule.by == KeptBy::Stored {
         going.sort_by_key(|held| (held.offset, !imported.contains(&held.turn.turn)));
     }

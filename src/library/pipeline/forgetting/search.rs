@@ -3,7 +3,8 @@
 //! In: what is looked for, and places. Out: where it lies; the same, however many threads search. Each file is read as
 //! what it is: tables and journals of the embedded stores entry by entry, superseded ones included, their files of long
 //! values as a whole; Parquet page by page; and whatever is packed with Zstandard inside. Then it is read as it is. A
-//! thread has one file at a time, and holds a few blocks of it.
+//! thread has one file at a time, and holds a few blocks of it. A link below a place is not followed: what it leads to
+//! is not the memory's. It is named, unless it leads to what is searched anyway.
 
 use std::{
     collections::BTreeSet,
@@ -97,10 +98,14 @@ pub(super) trait Needles: Sync {
 /// Searches the files that places are or have below them, on at most `threads` threads.
 pub(super) fn search_files(needles: &dyn Needles, places: &[PathBuf], threads: usize) -> Search {
     let (mut search, mut seen, mut replaced) = (Search::default(), BTreeSet::new(), Vec::new());
+    let real: Vec<PathBuf> = places.iter().filter_map(|place| place.canonicalize().ok()).collect();
     // What a store removed before it was read may lie in a file that was not there at the last listing.
     for _ in 0..LISTINGS {
         let (mut lister, mut files) = (Searcher::new(needles), Vec::new());
-        places.iter().filter(|place| place.exists()).for_each(|place| lister.list(place, &mut files));
+        // The place itself may be a link: its owner named it.
+        for place in places.iter().filter(|place| place.exists()) {
+            lister.list(place, fs::metadata(place), &real, &mut files);
+        }
         files.retain(|(_, path)| seen.insert(path.clone()));
         // The largest first, so that threads end together.
         files.sort_unstable();
@@ -175,16 +180,42 @@ impl<'w> Searcher<'w> {
         self.search
     }
 
-    /// Lists a file, or every file below a directory, each after its bytes.
-    fn list(&mut self, path: &Path, files: &mut Vec<(u64, PathBuf)>) {
-        let listed = match fs::metadata(path) {
+    /// Lists a file, or every file below a directory, each after its bytes. `real` are the places without links.
+    fn list(
+        &mut self,
+        path: &Path,
+        found: io::Result<fs::Metadata>,
+        real: &[PathBuf],
+        files: &mut Vec<(u64, PathBuf)>,
+    ) {
+        let listed = match found {
             Ok(meta) if meta.is_dir() => fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>),
-            Ok(meta) => return files.push((meta.len(), path.to_owned())),
+            Ok(meta) if meta.is_file() => return files.push((meta.len(), path.to_owned())),
+            Ok(meta) if meta.is_symlink() => return self.link(path, real),
+            // Pipes and sockets hold nothing, and reading one could last for ever.
+            Ok(_) => return,
             Err(error) => Err(error),
         };
         match listed {
-            Ok(entries) => entries.iter().for_each(|entry| self.list(&entry.path(), files)),
+            Ok(entries) => {
+                for entry in entries {
+                    let path = entry.path();
+                    self.list(&path, fs::symlink_metadata(&path), real, files);
+                }
+            }
             Err(error) => self.unread(path, &error),
+        }
+    }
+
+    /// Names a link that leads out of what is searched.
+    fn link(&mut self, path: &Path, real: &[PathBuf]) {
+        match path.canonicalize() {
+            Ok(target) if real.iter().any(|place| target.starts_with(place)) => {}
+            // It leads nowhere.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            _ => {
+                self.not_read(path, &"it is a link, and what it leads to was not read; look there, or remove the link")
+            }
         }
     }
 
@@ -592,6 +623,35 @@ mod tests {
         keyspace.rotate_memtable_and_wait().unwrap();
         assert!(found(home.path(), "vermilion submarine").contains("0"));
         assert_eq!(found(home.path(), "vermilion balloon"), names(&[]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_not_followed_and_is_named_unless_it_leads_to_what_is_searched() {
+        use std::os::unix::fs::symlink;
+
+        let home = tempfile::tempdir().unwrap();
+        let (place, outside) = (home.path().join("log"), home.path().join("outside"));
+        for directory in [&place, &outside] {
+            fs::create_dir(directory).unwrap();
+        }
+        fs::write(outside.join("secret"), "the azure balloon").unwrap();
+        fs::write(place.join("own"), "nothing").unwrap();
+        symlink(&outside, place.join("directory")).unwrap();
+        symlink(outside.join("secret"), place.join("file")).unwrap();
+        symlink("own", place.join("inside")).unwrap();
+        symlink("nowhere", place.join("dangling")).unwrap();
+        symlink("..", place.join("above")).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(place.join("socket")).unwrap());
+        symlink(&place, home.path().join("named")).unwrap();
+        // The place itself may be a link.
+        for place in [&place, &home.path().join("named")] {
+            let search = searched(place, &words("azure balloon"), 2);
+            let unread: Vec<_> = search.unread.iter().map(|(path, _)| path.strip_prefix(place).unwrap()).collect();
+            assert_eq!(unread, ["above", "directory", "file"].map(Path::new));
+            assert!(search.unread.iter().all(|(_, problem)| problem.contains("link")), "{:?}", search.unread);
+            assert_eq!((search.found, search.files), (Vec::new(), 1));
+        }
     }
 
     #[test]

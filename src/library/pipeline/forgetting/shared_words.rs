@@ -1,12 +1,14 @@
 //! Which dead letters hold words of a turn.
 //!
 //! In: texts of turns. Out: whether another text shares a run of sixteen letters and digits with one of them, or is a
-//! short one as a whole. Escapes, spaces, capitals and punctuation do not count. Dead letters quote turns cut, escaped
-//! or inside a sentence of ours, so nothing longer would find them all.
+//! short one as a whole, in normal form. Escapes, spaces, marks and punctuation do not count. Dead letters quote turns
+//! cut, escaped or inside a sentence of ours, so nothing longer would find them all.
 
 use std::collections::HashSet;
 
-use super::word_runs::each_character;
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::normal_bytes::{Backslashes, each_normal};
 use nouns::model::Turn;
 
 /// Letters and digits of a run.
@@ -52,9 +54,10 @@ impl SharedWords {
 }
 
 fn letters(text: &str) -> Vec<char> {
-    let mut letters = Vec::new();
-    each_character(text.as_bytes(), |_, letter| letters.extend(letter.into_iter().flat_map(char::to_lowercase)));
-    letters
+    let mut normal = String::new();
+    each_normal(text.as_bytes(), Backslashes::Escape, &mut |_, letter| normal.push(letter));
+    // Composed, so that a syllable of Korean is one letter, as a character of Chinese is.
+    normal.nfc().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 fn hash(run: &[char]) -> u64 {
@@ -81,6 +84,16 @@ mod tests {
             "OK!",
         ] {
             assert!(words.are_in(quote), "{quote}");
+        }
+        words.add("Hôm qua tôi gặp Nguyễn ở Hà Nội");
+        words.add("어제 부산에서 김민수 씨를 만나 함께 점심을 먹었어요");
+        for quote in [
+            "{\"text\":\"HO\u{302}M QUA TO\u{302}I GA\u{323}\u{306}P NGUYE\u{302}\u{303}N O\u{309} HA\u{300} NO\u{323}\u{302}I\"}".to_owned(),
+            "Hôm\u{200b} qua tôi ｇặｐ Ngu\u{ad}yễn ở".to_owned(),
+            "부산에서 김민수 씨를 만나 함께 점심을".nfd().collect(),
+            format!("{:?}", "김민수 씨를 만나 함께 점심을 먹었어요".nfd().collect::<String>()),
+        ] {
+            assert!(words.are_in(&quote), "{quote}");
         }
         for other in ["I moved to Porto.", "ok, then", r#"{"speaker":"Ann","text":"I left Lisbon"}"#, ""] {
             assert!(!words.are_in(other), "{other}");

@@ -10,7 +10,7 @@ use std::{collections::HashMap, ops::ControlFlow};
 use heart::window::UNSEEN_SESSION;
 use memchr::memmem;
 
-use super::{PipelineError, Replica, bank_turns::each_record, import_time::imported_ms};
+use super::{Cancellation, PipelineError, Replica, bank_turns::each_record, import_time::imported_ms};
 use crate::{
     log::{Log, partition_of},
     pipeline::replica::turns_of,
@@ -86,7 +86,7 @@ pub(in crate::pipeline) fn forgotten_since(
     points_ms: &[i64],
 ) -> Result<u64, PipelineError> {
     let (mut turns, mut deleted_ms) = (HashMap::<String, State>::new(), i64::MIN);
-    each_record(log, bank, u64::MAX, &mut |record| {
+    each_record(log, bank, u64::MAX, &Cancellation::default(), &mut |record| {
         let json = record.value.as_deref().unwrap_or_default();
         if memmem::find(json, DELETION).is_some()
             && let Ok(TurnEvent::Deletion(deletion)) = TurnEvent::from_log(json)
@@ -103,7 +103,7 @@ pub(in crate::pipeline) fn forgotten_since(
         Some(at_ms) => Some((at_ms, emptied(log, bank)?)),
         None => None,
     };
-    each_record(log, bank, u64::MAX, &mut |record| {
+    each_record(log, bank, u64::MAX, &Cancellation::default(), &mut |record| {
         let (turn, version, is_deletion) = match TurnEvent::from_log(record.value.as_deref().unwrap_or_default()) {
             Ok(TurnEvent::Turn(turn)) => (turn.turn, turn.version, false),
             Ok(TurnEvent::Deletion(deletion)) => (deletion.turn, deletion.version, true),

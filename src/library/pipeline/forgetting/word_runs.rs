@@ -1,9 +1,13 @@
 //! Runs of words in bytes, whatever they are a part of: text, JSON, a page of a table.
 //!
-//! In: bytes. Out: the words, in small letters, and a keyed hash of each of the last runs of three to eight of them. A
-//! word is letters and digits that stand together; where a script has no spaces, each character is a word. Text gives
-//! the same words however often JSON escapes it.
+//! In: bytes. Out: the words, in normal form, and a keyed hash of each of the last runs of three to eight of them. A
+//! word is letters and digits that stand together, with their marks; where a script has no spaces, each character is a
+//! word. Text gives the same words however it was typed, and however often JSON escapes it. Words as they were compared
+//! before there was a normal form are read, too, for fingerprints that were made of them.
 
+use unicode_normalization::char::is_combining_mark;
+
+use super::normal_bytes::{Backslashes, each_normal};
 use nouns::model::stands_alone;
 
 /// Words of the longest run.
@@ -22,9 +26,38 @@ const POWERS: [u64; RUN + 1] = {
     powers
 };
 
+/// Calls `each` with where each word begins, and with its UTF-8 in normal form.
+pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
+    let (mut start, mut word, mut is_alone) = (0, Vec::<u8>::new(), false);
+    each_normal(bytes, Backslashes::Escape, &mut |at, letter: char| {
+        let is_mark = !letter.is_ascii() && !word.is_empty() && is_combining_mark(letter);
+        if !is_mark {
+            if !word.is_empty() && (is_alone || !letter.is_alphanumeric() || stands_alone(letter)) {
+                each(start, &word);
+                word.clear();
+            }
+            if !letter.is_alphanumeric() {
+                return;
+            }
+            if word.is_empty() {
+                start = at;
+            }
+            is_alone = stands_alone(letter);
+        }
+        if letter.is_ascii() {
+            word.push(letter as u8);
+        } else {
+            word.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    });
+    if !word.is_empty() {
+        each(start, &word);
+    }
+}
+
 /// Calls `each` with where each character stands, and with the letter or digit that it is; `None` for any other one. An
 /// escape of JSON is the character that it stands for.
-pub(super) fn each_character(bytes: &[u8], mut each: impl FnMut(usize, Option<char>)) {
+fn each_character(bytes: &[u8], mut each: impl FnMut(usize, Option<char>)) {
     let mut at = 0;
     while let Some(first) = bytes.get(at) {
         let (letter, length) = match *first {
@@ -38,8 +71,8 @@ pub(super) fn each_character(bytes: &[u8], mut each: impl FnMut(usize, Option<ch
     }
 }
 
-/// Calls `each` with where each word begins, and with its UTF-8 in small letters.
-pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
+/// As [`each_word`], with the words as they were compared before: in small letters, as they were typed, without marks.
+pub(super) fn each_word_as_typed(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
     let (mut start, mut word) = (0, Vec::<u8>::new());
     each_character(bytes, |at, letter| {
         if !word.is_empty() && letter.is_none_or(stands_alone) {
@@ -211,11 +244,15 @@ impl<'h> LastWords<'h> {
 
 #[cfg(test)]
 mod tests {
+    use unicode_normalization::UnicodeNormalization as _;
+
     use super::*;
 
     fn words(bytes: &[u8]) -> Vec<String> {
-        let mut words = Vec::new();
-        each_word(bytes, |_, word| words.push(String::from_utf8(word.to_vec()).unwrap()));
+        let (mut words, mut typed) = (Vec::new(), Vec::new());
+        each_word(bytes, |_, word| words.push(String::from_utf8(word.to_vec()).unwrap().nfc().collect()));
+        each_word_as_typed(bytes, |_, word| typed.push(String::from_utf8(word.to_vec()).unwrap()));
+        assert_eq!(words, typed);
         words
     }
 
@@ -234,6 +271,27 @@ mod tests {
             ["𠀀", "x", "𐌰", "b", "c", "𠀀"]
         );
         assert_eq!(words(b"\xff\xfeab\xc3 c\xe4\xbd"), ["ab", "c"]);
+    }
+
+    #[test]
+    fn marks_belong_to_their_letters_and_all_forms_of_a_word_are_one() {
+        let read = |text: &str| {
+            let mut words = Vec::new();
+            each_word(text.as_bytes(), |at, word| words.push((at, String::from_utf8(word.to_vec()).unwrap())));
+            words
+        };
+        let words = |text: &str| read(text).into_iter().map(|(_, word)| word).collect::<Vec<_>>();
+        for (one, other) in [
+            ("José đã gặp Nguyễn", "JOSE\u{301} ĐA\u{303} GA\u{323}\u{306}P Nguye\u{302}\u{303}n"),
+            ("각하 김", "\u{1100}\u{1161}\u{11a8}\u{1112}\u{1161} \u{1100}\u{1175}\u{11b7}"),
+            ("ガス, Straße", "ｶﾞｽ STRAS\u{ad}SE"),
+            ("สมชาย ก็มา", "สมชาย\u{200b} ก็มา"),
+        ] {
+            assert_eq!(words(one), words(other));
+        }
+        assert_eq!(read("Jose\u{301} bo"), [(0, "jose\u{301}".to_owned()), (7, "bo".to_owned())]);
+        assert_eq!(words("ส้ม"), ["ส้", "ม"]);
+        assert_ne!(words("José"), words("Jose"));
     }
 
     #[test]

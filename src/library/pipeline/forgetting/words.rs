@@ -1,125 +1,121 @@
-//! Words that are looked for in bytes, without regard to the case of ASCII letters.
+//! Words that are looked for in bytes, in the normal form of words.
 //!
-//! In: words. Out: where the first of them begins, as it is, as JSON escapes it, or as JSON inside JSON does. A few
-//! words are looked for by the first bytes of each, in every case, with vector instructions; many of them all at once,
-//! byte by byte. The words are held in memory alone.
+//! In: words. Out: where the first of them begins, however it is typed there, as it is, as JSON escapes it, or as JSON
+//! inside JSON does. A run of spaces, line breaks and other control characters is one space; punctuation must be the
+//! same. All words are looked for at once. They are held in memory alone.
 
 use std::collections::BTreeSet;
 
-use aho_corasick::{AhoCorasick, Span, packed};
+use aho_corasick::AhoCorasick;
+use unicode_normalization::char::is_combining_mark;
 
-use super::{PipelineError, search::Needles};
+use super::{
+    PipelineError,
+    normal_bytes::{Backslashes, each_normal},
+    search::Needles,
+};
 
-/// The longest words, in bytes: so far below what is read at once that they are found across two reads, also where each
-/// byte is escaped twice.
+/// The longest words, in bytes: so far below what is read at once that they are found across two reads.
 const LONGEST_WORDS: usize = 64 << 10;
-/// The most words that are looked for by their first bytes.
-const FEW: usize = 64;
-/// First bytes of words that are looked for in every case: fewer of them where that lets more words be looked for so.
-const HEAD_BYTES: [usize; 2] = [4, 3];
+/// The most bytes that a byte of normal form takes where it is stored: a pair of codes that JSON escapes three times.
+const STORED_BYTES: usize = 18;
+/// Bytes of spaces, and of characters that nobody sees, between words that are found across two reads.
+const UNSEEN_BYTES: usize = 4 << 10;
 
 /// Words that are looked for.
 pub(super) struct Words {
-    needles: BTreeSet<String>,
-    finder: Finder,
+    finder: AhoCorasick,
     longest: usize,
 }
 
-/// What finds words.
-enum Finder {
-    /// Where one may begin.
-    Heads(packed::Searcher),
-    /// Where one is.
-    Whole(AhoCorasick),
-}
-
 impl Words {
-    /// As they are, and as JSON escapes them once and twice.
+    /// In every form in which they may be stored.
     pub(super) fn new(words: &[String]) -> Result<Self, PipelineError> {
-        let refused = |problem: String| PipelineError::Forget { what: "--words".to_owned(), problem };
+        let refused = |problem: &str| PipelineError::Forget { what: "--words".to_owned(), problem: problem.to_owned() };
         let mut needles = BTreeSet::new();
-        for word in words.iter().map(|word| word.trim()) {
-            if word.is_empty() {
-                return Err(refused("one of them is empty; it would be everywhere".to_owned()));
-            }
+        for word in words {
             if word.len() > LONGEST_WORDS {
-                return Err(refused(format!("one of them has more than {LONGEST_WORDS} bytes; give a part of it")));
+                return Err(refused(&format!("one of them has more than {LONGEST_WORDS} bytes; give a part of it")));
             }
-            let once = escaped(word);
-            let in_ascii = with_codes(&once);
-            needles.extend([escaped(&once), escaped(&in_ascii), once, in_ascii, word.to_owned()]);
+            let forms = [Backslashes::Escape, Backslashes::Stand].map(|backslashes| {
+                let form = normal(word.as_bytes(), backslashes);
+                form.trim_ascii().to_vec()
+            });
+            if forms.iter().any(Vec::is_empty) {
+                return Err(refused("one of them is empty, or nobody sees it; it would be everywhere"));
+            }
+            needles.extend(forms);
         }
         if needles.is_empty() {
-            return Err(refused("none is given".to_owned()));
+            return Err(refused("none is given"));
         }
-        let longest = needles.iter().map(String::len).max().unwrap_or(0);
-        let finder = match HEAD_BYTES.into_iter().find_map(|bytes| heads_of(&needles, bytes)) {
-            Some(heads) => Finder::Heads(heads),
-            None => {
-                let words = AhoCorasick::builder().ascii_case_insensitive(true).build(&needles);
-                Finder::Whole(words.map_err(|e| refused(e.to_string()))?)
-            }
-        };
-        Ok(Self { needles, finder, longest })
+        let longest = needles.iter().map(Vec::len).max().unwrap_or(0) * STORED_BYTES + UNSEEN_BYTES;
+        let finder = AhoCorasick::new(&needles).map_err(|e| refused(&e.to_string()))?;
+        Ok(Self { finder, longest })
     }
 
-    /// Where the first word begins, of the places where one may.
-    fn first_of(&self, heads: &packed::Searcher, bytes: &[u8]) -> Option<usize> {
-        let mut from = 0;
-        while let Some(head) = heads.find_in(bytes, Span { start: from, end: bytes.len() }) {
-            if self.is_begun_by(&bytes[head.start()..]) {
-                return Some(head.start());
-            }
-            from = head.start() + 1;
-        }
-        None
-    }
-
-    fn is_begun_by(&self, bytes: &[u8]) -> bool {
-        let is_here = |needle: &String| {
-            bytes.get(..needle.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(needle.as_bytes()))
-        };
-        self.needles.iter().any(is_here)
+    /// Where the first word begins in normal form.
+    fn first_in(&self, normal: &[u8]) -> Option<usize> {
+        let mut found = self.finder.find_overlapping_iter(normal);
+        found.find(|word| is_whole(&normal[word.start()..word.end()], &normal[word.end()..])).map(|word| word.start())
     }
 }
 
-/// A text as JSON holds it between quotes.
-fn escaped(text: &str) -> String {
-    let json = serde_json::Value::from(text).to_string();
-    json.get(1..json.len() - 1).unwrap_or_default().to_owned()
+/// Whether what follows begins another character: no mark, and nothing that completes a syllable of Korean.
+fn is_whole(word: &[u8], after: &[u8]) -> bool {
+    if after.first().is_none_or(u8::is_ascii) {
+        return true;
+    }
+    let Some(next) = std::str::from_utf8(&after[..after.len().min(4)]).map_or_else(
+        |e| std::str::from_utf8(&after[..e.valid_up_to()]).ok().and_then(|text| text.chars().next()),
+        |text| text.chars().next(),
+    ) else {
+        return true;
+    };
+    let is_jamo = |letter: char| matches!(letter, '\u{1100}'..='\u{11ff}');
+    let last = std::str::from_utf8(word).ok().and_then(|word| word.chars().next_back());
+    let completes = matches!(next, '\u{1160}'..='\u{11ff}') && last.is_some_and(is_jamo);
+    !is_combining_mark(next) && !completes
 }
 
-/// A text with an escape for each code of what is not ASCII, as many programs write JSON.
-fn with_codes(text: &str) -> String {
-    let (mut codes, mut out) = ([0; 2], String::new());
-    for letter in text.chars() {
-        if letter.is_ascii() {
-            out.push(letter);
-        } else {
-            letter.encode_utf16(&mut codes).iter().for_each(|code| out.push_str(&format!("\\u{code:04x}")));
-        }
-    }
-    out
+/// Bytes in normal form, with one space for each run of spaces and control characters.
+fn normal(bytes: &[u8], backslashes: Backslashes) -> Vec<u8> {
+    let mut normal = Vec::with_capacity(bytes.len());
+    each_flat(bytes, backslashes, &mut |_, letter| push(&mut normal, letter));
+    normal
 }
 
-/// Finds the first bytes of words in every case; none where they are too many for that, or the processor cannot do it.
-fn heads_of(needles: &BTreeSet<String>, bytes: usize) -> Option<packed::Searcher> {
-    if needles.len() > FEW {
-        return None;
+fn push(to: &mut Vec<u8>, letter: char) {
+    if letter.is_ascii() {
+        to.push(letter as u8);
+    } else {
+        to.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
     }
-    let mut heads = BTreeSet::new();
-    for needle in needles {
-        let mut cases: Vec<Vec<u8>> = vec![Vec::new()];
-        for byte in needle.bytes().take(bytes) {
-            let in_cases = BTreeSet::from([byte.to_ascii_lowercase(), byte.to_ascii_uppercase()]);
-            let longer = |head: &Vec<u8>| {
-                in_cases.iter().map(|byte| [head.as_slice(), &[*byte]].concat()).collect::<Vec<Vec<u8>>>()
-            };
-            cases = cases.iter().flat_map(longer).collect();
+}
+
+fn each_flat(bytes: &[u8], backslashes: Backslashes, each: &mut impl FnMut(usize, char)) {
+    let mut is_space = false;
+    each_normal(bytes, backslashes, &mut |at, letter: char| {
+        let was_space = is_space;
+        is_space = letter == ' ' || letter.is_ascii_control() || (!letter.is_ascii() && letter.is_whitespace());
+        match (is_space, was_space) {
+            (true, true) => {}
+            (true, false) => each(at, ' '),
+            (false, _) => each(at, letter),
         }
-        heads.extend(cases);
-    }
-    packed::Searcher::new(&heads)
+    });
+}
+
+/// Where in the bytes a byte of their normal form comes from.
+fn place_of(bytes: &[u8], backslashes: Backslashes, normal_at: usize) -> usize {
+    let (mut read, mut place) = (0, None);
+    each_flat(bytes, backslashes, &mut |at, letter| {
+        if read >= normal_at {
+            place.get_or_insert(at);
+        }
+        read += letter.len_utf8();
+    });
+    place.unwrap_or(0)
 }
 
 impl Needles for Words {
@@ -128,11 +124,13 @@ impl Needles for Words {
     }
 
     fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>)) {
-        let first = match &self.finder {
-            Finder::Heads(heads) => self.first_of(heads, bytes),
-            Finder::Whole(words) => words.find(bytes).map(|word| word.start()),
+        let first = |backslashes| {
+            let at = self.first_in(&normal(bytes, backslashes))?;
+            Some(place_of(bytes, backslashes, at))
         };
-        if let Some(start) = first {
+        // A backslash may stand for itself: what follows it is then no escape.
+        let escapes = memchr::memchr(b'\\', bytes).and_then(|_| first(Backslashes::Stand));
+        if let Some(start) = first(Backslashes::Escape).into_iter().chain(escapes).min() {
             found(start, None);
         }
     }
@@ -144,6 +142,8 @@ impl Needles for Words {
 
 #[cfg(test)]
 mod tests {
+    use unicode_normalization::UnicodeNormalization as _;
+
     use super::*;
 
     fn words(of: &[&str]) -> Words {
@@ -162,9 +162,6 @@ mod tests {
         let others: Vec<String> = (0..500).map(|n| format!("word {n} of others")).collect();
         let many: Vec<&str> = few.into_iter().chain(others.iter().map(String::as_str)).collect();
         let (few, many) = (words(&few), words(&many));
-        assert!(matches!(many.finder, Finder::Whole(_)));
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        assert!(matches!(few.finder, Finder::Heads(_)));
         let far = "abab aba zürich, the ".repeat(40);
         for (text, at) in [
             ("ABABABx", Some(2)),
@@ -172,7 +169,8 @@ mod tests {
             ("n", None),
             ("yes, NO", Some(5)),
             ("in zürich, \\\"THE OLD\\\" town", Some(3)),
-            ("in zÜrich, \"the old\" town", None),
+            ("in ZU\u{308}RICH,\n \"the old\" town", Some(3)),
+            ("in zurich, \"the old\" town", None),
             ("", None),
         ] {
             for words in [&few, &many] {
@@ -180,6 +178,54 @@ mod tests {
                 assert_eq!(first(words, &format!("{far}{text}")), at.map(|at| far.len() + at), "far: {text}");
             }
         }
+    }
+
+    #[test]
+    fn words_are_found_in_every_form_in_which_a_text_may_be_stored() {
+        for (asked, stored) in [
+            ("José", "jose\u{301}"),
+            ("Jose\u{301}", "JOSÉ"),
+            ("ärzte", "Die ÄRZTE."),
+            ("Straße", "STRASSE"),
+            ("김민수", "\u{1100}\u{1175}\u{11b7}\u{1106}\u{1175}\u{11ab}\u{1109}\u{116e}"),
+            ("Nguyễn Văn", "NGUYE\u{302}\u{303}N VA\u{306}N"),
+            ("Γιώργος", "ο ΓΙΩΡΓΟΣ"),
+            ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"),
+            ("Ann Lee", "Ａｎｎ\u{3000}Ｌｅｅ"),
+            ("office", "oﬃce"),
+            ("Ann Lee", "An\u{200b}n\u{a0}\nL\u{ad}ee"),
+            ("محمد", "ﻣﺤﻤﺪ"),
+            ("İzmir", "izmir"),
+            ("ガス", "ｶﾞｽ"),
+            ("new", r"C:\new"),
+            (r"C:\new", r"C:\\new"),
+            ("🎉", "well 🎉!"),
+        ] {
+            let asked = words(&[asked]);
+            for stored in [stored.to_owned(), stored.nfd().collect(), stored.nfc().collect(), stored.to_uppercase()] {
+                let json = serde_json::json!({ "text": stored }).to_string();
+                let codes: String = json.chars().map(code).collect();
+                let codes_twice = codes.replace('\\', r"\\").replace('"', r#"\""#);
+                for bytes in [&stored, &json, &format!("{json:?}"), &codes, &codes_twice] {
+                    assert!(first(&asked, bytes).is_some(), "{bytes}");
+                }
+            }
+        }
+        for (asked, stored) in
+            [("Jose", "José"), ("가", "각"), ("Straße", "Strase"), ("สม", "ส้ม"), ("Annlee", "Ann Lee")]
+        {
+            for stored in [stored.to_owned(), stored.nfd().collect::<String>()] {
+                assert_eq!(first(&words(&[asked]), &stored), None, "{stored}");
+            }
+        }
+    }
+
+    /// A character as programs write it that escape whatever is not ASCII.
+    fn code(letter: char) -> String {
+        if letter.is_ascii() {
+            return letter.to_string();
+        }
+        letter.encode_utf16(&mut [0; 2]).iter().map(|code| format!("\\u{code:04X}")).collect()
     }
 
     #[test]
@@ -209,6 +255,7 @@ mod tests {
     #[test]
     fn words_that_would_be_everywhere_or_never_found_are_refused() {
         assert!(Words::new(&[]).is_err() && Words::new(&[" ".to_owned()]).is_err());
+        assert!(Words::new(&["\u{200b}".to_owned()]).is_err());
         // Longer words than are read at once would never be found, and count as gone.
         assert!(Words::new(&["a".repeat(LONGEST_WORDS + 1)]).is_err());
     }

@@ -3,6 +3,7 @@
 //! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
 //! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering threads take the
 //! usual questions; two more take questions about the past and long ones, so that at most two restores run at once.
+//! Nobody is told an answer that came after the deadline.
 //! Banks whose shard is loading are passed over, so that no thread waits for a shard. The keeper ends questions that
 //! were cancelled or are past their deadline, and wakes those that waited for a turn or for a shard.
 
@@ -19,10 +20,8 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    AnswerStage, Asked, Cancellation, Ended, PipelineError, Replica,
-    fair_queue::Full,
-    forgotten_since, timed,
-    waiting::{Delivery, Place, State, Waiting, Wanted},
+    AnswerStage, Asked, Cancellation, Ended, PipelineError, Replica, forgotten_since, timed,
+    waiting::{Delivery, Place, State, Waiting, Wanted, busy},
 };
 use crate::log::Log;
 use heart::recall::{Explained, RecallError};
@@ -45,8 +44,8 @@ const IDLE: Duration = Duration::from_secs(1);
 type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
 /// Explains the answer to one question.
 type Explain = Box<dyn Fn(&Asked, &Subject) -> Result<Explained, PipelineError> + Send + Sync>;
-/// The first offset of a turns partition that the memory does not reflect, where known.
-type ReachedOffset = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
+/// The first offset of a bank's turns in a partition that the memory does not reflect, where known.
+type ReachedOffset = Box<dyn Fn(u32, &Bank) -> Option<u64> + Send + Sync>;
 /// Whether a bank's shard is loading, so that its questions wait.
 type Loading = Box<dyn Fn(&Bank) -> bool + Send + Sync>;
 
@@ -92,8 +91,8 @@ struct Shared {
     explain: Explain,
     reached: ReachedOffset,
     loading: Loading,
-    /// The maximum number of questions of one bank in progress.
-    of_bank: usize,
+    /// The maximum number of questions of one bank in progress, and of one token.
+    of_one: usize,
     state: Mutex<State>,
     /// Signals a usual question.
     ready: Condvar,
@@ -132,15 +131,14 @@ impl Front {
         };
         let answer = move |asked: &Asked| {
             let memory = memory_of(&replica, asked)?;
-            let (question, kept, times) = (&asked.question, asked.kept.as_deref(), asked.times.as_deref());
-            let found = memory.ask(question, &embedders, kept, &asked.cancellation, times);
-            let mut found = found.map_err(|error| or_away(error, asked, || embedders.problem(), &*is_behind))?;
+            let mut found = found_in(&memory, asked, &embedders, &*is_behind)?;
             if let Some(log) = &log {
-                found.forgotten = memory.forgotten_since(|at_ms| forgotten_since(&**log, &question.bank, &[at_ms]))?;
+                let bank = &asked.question.bank;
+                found.forgotten = memory.forgotten_since(|at_ms| forgotten_since(&**log, bank, &[at_ms]))?;
             }
             Ok(found)
         };
-        let reached = move |partition| follower.position(partition);
+        let reached = move |partition, bank: &Bank| follower.position_of(partition, bank);
         let loading = move |bank: &Bank| holder.is_loading(bank);
         let functions = Functions {
             answer: Box::new(answer),
@@ -164,8 +162,8 @@ impl Front {
             loading,
             embedded,
             problem,
-            // Long questions of one bank leave a quarter of the threads to others.
-            of_bank: threads - threads / 4,
+            // Long questions of one bank leave a quarter of the threads to others, and so do those of one token.
+            of_one: threads - threads / 4,
             state: Mutex::new(State::new()),
             ready: Condvar::new(),
             apart: Condvar::new(),
@@ -235,7 +233,7 @@ impl Front {
     /// [`PipelineError`]: [`PipelineError::Busy`] if too many questions wait, [`PipelineError::Deadline`], and those of
     /// recollection.
     pub async fn ask(&self, asked: Asked) -> Result<Evidence, PipelineError> {
-        let _cancel = CancelOnDrop(asked.cancellation.clone());
+        let _cancel = asked.cancellation.on_drop();
         let (out, answer) = oneshot::channel();
         self.submit(asked, move |result| drop(out.send(result)));
         answer.await.unwrap_or(Err(PipelineError::Cancelled))
@@ -256,7 +254,7 @@ impl Front {
     /// # Errors
     /// As [`Self::ask`].
     pub async fn explain(&self, asked: Asked, subject: Subject) -> Result<Explained, PipelineError> {
-        let _cancel = CancelOnDrop(asked.cancellation.clone());
+        let _cancel = asked.cancellation.on_drop();
         let (out, answer) = oneshot::channel();
         self.submit_explanation(asked, subject, move |result| drop(out.send(result)));
         answer.await.unwrap_or(Err(PipelineError::Cancelled))
@@ -280,7 +278,7 @@ impl Front {
             ready: state.ready.len(),
             parked: state.parked.len(),
             apart: state.apart.len(),
-            in_progress: state.order.all_in_progress() + state.apart_in_progress.len(),
+            in_progress: state.order.all_in_progress() + state.apart_in_progress(),
         }
     }
 
@@ -327,14 +325,6 @@ impl Drop for Front {
     }
 }
 
-struct CancelOnDrop(Cancellation);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         sync::lock(&self.state)
@@ -343,16 +333,16 @@ impl Shared {
     fn answer_usual(&self) {
         let mut state = self.lock();
         while !state.stopping {
-            let Some((bank, waiting, ticket)) = state.next_ready(self.of_bank, &self.loading) else {
+            let Some((lane, waiting, ticket)) = state.next_ready(self.of_one, &self.loading) else {
                 state = sync::wait(&self.ready, state);
                 continue;
             };
             drop(state);
             let delivery = self.answer(waiting);
             state = self.lock();
-            state.order.done(&bank, ticket, delivery);
+            state.done(&lane, ticket, delivery);
             let mut again = false;
-            while let Some(delivery) = state.order.next(&bank, again) {
+            while let Some(delivery) = state.order.next(&lane.bank, again) {
                 drop(state);
                 self.hand_over(delivery);
                 again = true;
@@ -366,14 +356,14 @@ impl Shared {
     fn answer_apart(&self) {
         let mut state = self.lock();
         while !state.stopping {
-            let Some((bank, waiting)) = state.next_apart(&self.loading) else {
+            let Some((lane, waiting)) = state.next_apart(&self.loading) else {
                 state = sync::wait(&self.apart, state);
                 continue;
             };
             drop(state);
             self.hand_over(self.answer(waiting));
             state = self.lock();
-            state.apart_in_progress.remove(&bank);
+            state.done_apart(&lane);
             self.apart.notify_one();
         }
     }
@@ -438,7 +428,11 @@ impl Shared {
         if let Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) = result {
             over(&asked.cancellation)?;
         }
-        result
+        // Whoever asked counts on an answer in time, and may have asked somebody else since.
+        match asked.cancellation.check() {
+            Err(ended @ Ended::Deadline) if result.is_ok() => Err(ended.into()),
+            _ => result,
+        }
     }
 
     /// A transport that panics over one answer loses only that answer.
@@ -456,6 +450,31 @@ fn memory_of(replica: &Arc<Replica>, asked: &Asked) -> Result<Arc<Replica>, Pipe
     // A restore takes long.
     over(&asked.cancellation)?;
     Ok(past.unwrap_or_else(|| Arc::clone(replica)))
+}
+
+/// The answer of a memory. A bank that holds nothing is answered as well, except where a question is followed, whose
+/// follower waits for the first turn, and of the past, where the first point of the bank is named.
+fn found_in(
+    memory: &Replica,
+    asked: &Asked,
+    embedders: &EmbedderPool,
+    is_behind: &dyn Fn(&Bank) -> bool,
+) -> Result<Evidence, PipelineError> {
+    let (question, kept, times) = (&asked.question, asked.kept.as_deref(), asked.times.as_deref());
+    let ask = || {
+        let found = memory.ask(question, embedders, kept, &asked.cancellation, times);
+        found.map_err(|error| or_away(error, asked, || embedders.problem(), is_behind))
+    };
+    let found = ask();
+    if kept.is_some() || asked.as_of.is_some() || !matches!(found, Err(PipelineError::UnknownBank { .. })) {
+        return found;
+    }
+    // Read before a second look, so that the answer claims no turn that came in between.
+    let reflects = memory.read_to(&question.bank);
+    match ask() {
+        Err(PipelineError::UnknownBank { .. }) => memory.nothing(question, reflects),
+        found => found,
+    }
 }
 
 /// The error of a question. That its bank is unknown is not said while the bank's first turns may wait for the endpoint
@@ -477,10 +496,7 @@ pub(super) fn or_away(
 }
 
 fn over(cancellation: &Cancellation) -> Result<(), PipelineError> {
-    cancellation.check().map_err(|ended| match ended {
-        Ended::Deadline => PipelineError::Deadline { before: "it was answered".to_owned() },
-        Ended::Cancelled => PipelineError::Cancelled,
-    })
+    Ok(cancellation.check()?)
 }
 
 /// Why a question ended while it waited.
@@ -488,21 +504,12 @@ fn missed(asked: &Asked, reached: &ReachedOffset, loading: &Loading) -> Pipeline
     if asked.cancellation.check() == Err(Ended::Cancelled) {
         return PipelineError::Cancelled;
     }
-    let missing = asked.after.filter(|(partition, next)| reached(*partition) < Some(*next));
+    let missing = asked.after.filter(|(partition, next)| reached(*partition, &asked.question.bank) < Some(*next));
     PipelineError::Deadline {
         before: match missing {
             Some((partition, next)) => format!("turns/{partition} was remembered up to offset {}", next - 1),
             None if loading(&asked.question.bank) => "its bank was loaded here".to_owned(),
             None => "its turn came among the questions that wait".to_owned(),
-        },
-    }
-}
-
-fn busy(full: Full) -> PipelineError {
-    PipelineError::Busy {
-        whose: match full {
-            Full::Bank => "of this bank",
-            Full::All => "of all banks",
         },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cancellation, StageTimes};
+use super::{Cancellation, StageTimes, fair_queue::Lane};
 use crate::{log::Written, snapshot::AsOf};
 use models::embed::KeptVectors;
 use nouns::{model::Question, trace_parent::TraceParent};
@@ -12,6 +12,8 @@ use nouns::{model::Question, trace_parent::TraceParent};
 pub struct Asked {
     /// The question.
     pub question: Question,
+    /// The name of the token that asks: tokens take turns. None where none is shown; then banks take turns.
+    pub token: Option<Arc<str>>,
     /// A turns partition, and the first offset of it that the answer need not reflect.
     pub after: Option<(u32, u64)>,
     /// The point of the past, for a question about the past.
@@ -38,7 +40,12 @@ impl Asked {
     #[must_use]
     pub fn now(question: Question) -> Self {
         let cancellation = Cancellation::default();
-        Self { question, after: None, as_of: None, cancellation, kept: None, trace: None, times: None }
+        Self { question, token: None, after: None, as_of: None, cancellation, kept: None, trace: None, times: None }
+    }
+
+    /// Where it waits.
+    pub(super) fn lane(&self) -> Lane {
+        Lane { token: self.token.clone(), bank: self.question.bank.clone() }
     }
 }
 

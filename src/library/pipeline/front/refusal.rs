@@ -11,8 +11,15 @@ use nouns::model::{Refusal, RefusalCode};
 /// The refusal for an error.
 #[must_use]
 pub fn refusal(error: &PipelineError) -> Refusal {
-    if let Some(away) = endpoint_away(error) {
-        return Refusal::new(RefusalCode::EndpointAway, away.to_string());
+    match embed_error(error) {
+        Some(away @ EmbedError::Unavailable { .. }) => {
+            return Refusal::new(RefusalCode::EndpointAway, away.to_string());
+        }
+        Some(declined @ EmbedError::Declined { .. }) => {
+            let message = format!("the question is not taken, not even shortened; ask it in other words: {declined}");
+            return Refusal::new(RefusalCode::Invalid, message);
+        }
+        _ => {}
     }
     let code = match error {
         PipelineError::UnknownBank { bank, .. } => {
@@ -30,6 +37,7 @@ pub fn refusal(error: &PipelineError) -> Refusal {
             | RecallError::UnknownProfile { .. }
             | RecallError::LongConversation { .. },
         )
+        | PipelineError::Select { .. }
         | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
         PipelineError::Deadline { .. } | PipelineError::Cancelled => RefusalCode::Deadline,
         PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
@@ -41,14 +49,13 @@ pub fn refusal(error: &PipelineError) -> Refusal {
     Refusal::new(code, error.to_string())
 }
 
-/// The error of the model's endpoint, if the cause is that the endpoint is unavailable.
-fn endpoint_away(error: &PipelineError) -> Option<&EmbedError> {
-    let found = match error {
-        PipelineError::Embed(error) => error,
-        PipelineError::Recall(RecallError::Embed { source, .. }) => source.downcast_ref::<EmbedError>()?,
-        _ => return None,
-    };
-    matches!(found, EmbedError::Unavailable { .. }).then_some(found)
+/// The error of the embedding model, if that is the cause.
+fn embed_error(error: &PipelineError) -> Option<&EmbedError> {
+    match error {
+        PipelineError::Embed(error) => Some(error),
+        PipelineError::Recall(RecallError::Embed { source, .. }) => source.downcast_ref::<EmbedError>(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -65,6 +72,11 @@ mod tests {
             assert_eq!(refusal.code, RefusalCode::EndpointAway);
             assert!(refusal.message.contains("http://a: refused"), "{}", refusal.message);
         }
+        let texts = vec![(0, "status 500: too many foxes".to_owned())];
+        let declined = EmbedError::Declined { model: "small".to_owned(), texts };
+        let refused = refusal(&RecallError::Embed { what: "question".to_owned(), source: declined.into() }.into());
+        assert_eq!(refused.code, RefusalCode::Invalid, "the endpoint is there");
+        assert!(refused.message.contains("too many foxes"), "{}", refused.message);
         let broken = EmbedError::Model { model: "small".to_owned(), problem: "no memory".to_owned() };
         assert_eq!(refusal(&PipelineError::Embed(broken)).code, RefusalCode::Failed);
     }

@@ -18,7 +18,7 @@ use nouns::{
     sync,
 };
 
-/// A front whose questions say how they are answered: `block` waits for the gate, `panic` panics, `sleep N` takes N
+/// A front whose questions say how they are answered: `block` waits for the gate, `overrun` for the deadline, `panic` panics, `sleep N` takes N
 /// milliseconds.
 struct Scripted {
     front: Front,
@@ -49,6 +49,11 @@ impl Scripted {
                         open = sync::wait(&door.1, open);
                     }
                 }
+                Some("overrun") => {
+                    while asked.cancellation.check().is_ok() {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
                 Some("panic") => panic!("asked to panic"),
                 Some("sleep") => {
                     let ms = words.next().and_then(|ms| ms.parse().ok()).unwrap_or_default();
@@ -61,7 +66,7 @@ impl Scripted {
         let functions = Functions {
             answer: Box::new(answer),
             explain: Box::new(|_, _| Err(PipelineError::Cancelled)),
-            reached: Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
+            reached: Box::new(move |partition, _| (partition == 0).then(|| position.load(Ordering::Relaxed))),
             loading: Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
             problem: Box::new(|| None),
             embedded: Box::new(|| 0),
@@ -126,6 +131,44 @@ fn evidence(question: &Question) -> Evidence {
         },
     });
     serde_json::from_value(empty).expect("an empty answer")
+}
+
+#[test]
+fn another_tokens_question_waits_behind_one_of_a_flood_over_many_banks() {
+    let scripted = Scripted::new(1);
+    let of = |token: &str, bank: &str, text: &str| Asked { token: Some(Arc::from(token)), ..asked(bank, text) };
+    let first = scripted.submit(of("flood", "b0", "block"));
+    scripted.until_begun("block");
+    let flood: Vec<_> = (0..200).map(|n| scripted.submit(of("flood", &format!("b{}", n % 50), "flood"))).collect();
+    // In one of the same banks, and in another.
+    let one: Vec<_> = ["b1", "own"].map(|bank| scripted.submit(of("one", bank, "one"))).into();
+    scripted.open_gate();
+    for answer in one.iter().chain(&flood).chain([&first]) {
+        answer.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    }
+    assert_eq!(scripted.begun()[..5], ["block", "flood", "one", "flood", "one"]);
+}
+
+#[test]
+fn one_tokens_questions_leave_a_thread_to_others_whatever_their_banks() {
+    let scripted = Scripted::new(4);
+    let of = |token: &str, bank: &str, text: &str| Asked { token: Some(Arc::from(token)), ..asked(bank, text) };
+    let flood: Vec<_> = (0..8).map(|n| scripted.submit(of("flood", &format!("b{n}"), "block"))).collect();
+    scripted.until(|| scripted.begun().len() == 3, "three of four threads");
+    let other = scripted.submit(of("one", "b9", "one"));
+    other.recv_timeout(PATIENCE).expect("answered").expect("evidence");
+    assert_eq!(scripted.begun().iter().filter(|text| *text == "block").count(), 3);
+    scripted.open_gate();
+    flood.iter().for_each(|answer| drop(answer.recv_timeout(PATIENCE).expect("answered").expect("evidence")));
+}
+
+#[test]
+fn an_answer_after_the_deadline_is_refused() {
+    let scripted = Scripted::new(1);
+    let late = scripted.submit(Asked { cancellation: within(500), ..asked("b", "overrun") });
+    let error = late.recv_timeout(PATIENCE).expect("it ends").expect_err("it was too late");
+    assert!(matches!(error, PipelineError::Deadline { .. }), "{error}");
+    scripted.front.ask_and_wait(asked("b", "good")).expect("evidence");
 }
 
 #[test]

@@ -5,14 +5,14 @@
 //! a transport is called under the lock.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{HashMap, HashSet},
     time::Instant,
 };
 
 use super::{
     Asked, PipelineError,
     bank_order::BankOrder,
-    fair_queue::{FairQueue, Full, Limits},
+    fair_queue::{FairQueue, Full, Lane, Limits, Sender},
 };
 use heart::recall::Explained;
 use nouns::model::{Bank, Evidence, Subject};
@@ -76,8 +76,10 @@ pub(super) struct State {
     pub(super) apart: FairQueue<Waiting>,
     /// The order of the answers to usual questions.
     pub(super) order: BankOrder<Delivery>,
-    /// Banks with a question about the past, or a long one, in progress.
-    pub(super) apart_in_progress: HashSet<Bank>,
+    /// Usual questions of each sender that are in progress.
+    pub(super) in_progress: HashMap<Sender, usize>,
+    /// Banks with a question about the past, or a long one, in progress, and their senders.
+    pub(super) apart_in_progress: HashSet<Sender>,
     /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
     pub(super) passed_over: bool,
     /// Whether the keeper waits because nothing else does.
@@ -92,6 +94,7 @@ impl State {
             parked: FairQueue::new(PARKED),
             apart: FairQueue::new(APART),
             order: BankOrder::default(),
+            in_progress: HashMap::new(),
             apart_in_progress: HashSet::new(),
             passed_over: false,
             keeper_idles: false,
@@ -99,56 +102,82 @@ impl State {
         }
     }
 
-    /// Adds a question that waits; `reached` returns the first offset of a turns partition that the memory does not
-    /// reflect.
+    /// Adds a question that waits; `reached` returns the first offset of a bank's turns in a partition that the memory
+    /// does not reflect.
     pub(super) fn add(
         &mut self,
         waiting: Waiting,
-        reached: impl FnOnce(u32) -> Option<u64>,
+        reached: impl FnOnce(u32, &Bank) -> Option<u64>,
     ) -> Result<Place, (Waiting, Full)> {
-        let is_ready = waiting.asked.after.is_none_or(|(partition, next)| reached(partition) >= Some(next));
+        let bank = &waiting.asked.question.bank;
+        let is_ready = waiting.asked.after.is_none_or(|(partition, next)| reached(partition, bank) >= Some(next));
         if is_ready {
             return self.add_ready(waiting);
         }
-        let bank = waiting.asked.question.bank.clone();
-        let bytes = bytes(&waiting);
-        self.parked.push(&bank, waiting, bytes).map(|()| Place::Parked)
+        let (lane, bytes) = (waiting.asked.lane(), bytes(&waiting));
+        self.parked.push(&lane, waiting, bytes).map(|()| Place::Parked)
     }
 
     fn add_ready(&mut self, waiting: Waiting) -> Result<Place, (Waiting, Full)> {
-        let bank = waiting.asked.question.bank.clone();
-        let bytes = bytes(&waiting);
+        let (lane, bytes) = (waiting.asked.lane(), bytes(&waiting));
         let Asked { question, as_of, .. } = &*waiting.asked;
         let scores_all = matches!(&waiting.wanted, Wanted::Explanation(subject, _) if subject.every_part);
         let apart = as_of.is_some() || scores_all || question.text.len() > USUAL_BYTES;
         let (queue, place) = if apart { (&mut self.apart, Place::Apart) } else { (&mut self.ready, Place::Ready) };
-        queue.push(&bank, waiting, bytes).map(|()| place)
+        queue.push(&lane, waiting, bytes).map(|()| place)
     }
 
-    /// The next usual question, with its ticket in its bank's order. Its bank has fewer than `most` in progress, and
-    /// its shard is not loading.
-    pub(super) fn next_ready(&mut self, most: usize, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting, u64)> {
-        let (order, passed_over) = (&self.order, &mut self.passed_over);
-        let (bank, waiting) = self.ready.pop(|bank| {
-            let is_loading = loading(bank);
+    /// The next usual question, with its ticket in its bank's order. Its bank and its sender have fewer than `most` in
+    /// progress, and its shard is not loading.
+    pub(super) fn next_ready(&mut self, most: usize, loading: impl Fn(&Bank) -> bool) -> Option<(Lane, Waiting, u64)> {
+        let (order, in_progress, passed_over) = (&self.order, &self.in_progress, &mut self.passed_over);
+        let (lane, waiting) = self.ready.pop(|lane| {
+            let is_loading = loading(&lane.bank);
             *passed_over |= is_loading;
-            !is_loading && order.in_progress(bank) < most
+            let of_sender = in_progress.get(&lane.sender()).copied().unwrap_or_default();
+            !is_loading && order.in_progress(&lane.bank) < most && of_sender < most
         })?;
-        let ticket = self.order.begin(&bank);
-        Some((bank, waiting, ticket))
+        let ticket = self.order.begin(&lane.bank);
+        *self.in_progress.entry(lane.sender()).or_default() += 1;
+        Some((lane, waiting, ticket))
     }
 
-    /// The next question that waits apart; a bank has at most one in progress, and none while its
-    /// shard is loading.
-    pub(super) fn next_apart(&mut self, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting)> {
+    /// A usual question is answered.
+    pub(super) fn done(&mut self, lane: &Lane, ticket: u64, delivery: Delivery) {
+        self.order.done(&lane.bank, ticket, delivery);
+        let sender = lane.sender();
+        if let Some(of_sender) = self.in_progress.get_mut(&sender) {
+            *of_sender -= 1;
+            if *of_sender == 0 {
+                self.in_progress.remove(&sender);
+            }
+        }
+    }
+
+    /// The next question that waits apart; a bank has at most one in progress and a token too, and a bank none while
+    /// its shard is loading.
+    pub(super) fn next_apart(&mut self, loading: impl Fn(&Bank) -> bool) -> Option<(Lane, Waiting)> {
         let (in_progress, passed_over) = (&self.apart_in_progress, &mut self.passed_over);
-        let (bank, waiting) = self.apart.pop(|bank| {
-            let is_loading = loading(bank);
+        let (lane, waiting) = self.apart.pop(|lane| {
+            let is_loading = loading(&lane.bank);
             *passed_over |= is_loading;
-            !is_loading && !in_progress.contains(bank)
+            let is_busy = [Sender::Bank(lane.bank.clone()), lane.sender()].iter().any(|of| in_progress.contains(of));
+            !is_loading && !is_busy
         })?;
-        self.apart_in_progress.insert(bank.clone());
-        Some((bank, waiting))
+        self.apart_in_progress.extend([Sender::Bank(lane.bank.clone()), lane.sender()]);
+        Some((lane, waiting))
+    }
+
+    /// A question that waited apart is answered.
+    pub(super) fn done_apart(&mut self, lane: &Lane) {
+        for of in [Sender::Bank(lane.bank.clone()), lane.sender()] {
+            self.apart_in_progress.remove(&of);
+        }
+    }
+
+    /// Questions that waited apart and are being answered.
+    pub(super) fn apart_in_progress(&self) -> usize {
+        self.apart_in_progress.iter().filter(|of| matches!(of, Sender::Bank(_))).count()
     }
 
     /// Whether a bank that was passed over because its shard was loading may have its turn now.
@@ -160,14 +189,12 @@ impl State {
     }
 
     /// Moves the parked questions whose turn the memory reflects by now; returns those for which there was no space.
-    pub(super) fn unpark(&mut self, reached: impl Fn(u32) -> Option<u64>) -> Vec<(Waiting, Full)> {
-        let mut known: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+    pub(super) fn unpark(&mut self, reached: impl Fn(u32, &Bank) -> Option<u64>) -> Vec<(Waiting, Full)> {
         let ready = self.parked.take(|waiting| {
-            waiting.asked.after.is_none_or(|(partition, next)| {
-                *known.entry(partition).or_insert_with(|| reached(partition)) >= Some(next)
-            })
+            let bank = &waiting.asked.question.bank;
+            waiting.asked.after.is_none_or(|(partition, next)| reached(partition, bank) >= Some(next))
         });
-        ready.into_iter().filter_map(|(_, waiting)| self.add_ready(waiting).err()).collect()
+        ready.into_iter().filter_map(|waiting| self.add_ready(waiting).err()).collect()
     }
 
     /// Takes out the questions that are over, and returns the next deadline of the rest.
@@ -182,7 +209,7 @@ impl State {
                 }
                 is_over
             });
-            over.extend(ended.into_iter().map(|(_, waiting)| waiting));
+            over.extend(ended);
         }
         (over, next)
     }
@@ -194,4 +221,15 @@ impl State {
 
 fn bytes(waiting: &Waiting) -> usize {
     waiting.asked.question.text.len() + QUESTION_BYTES
+}
+
+/// The refusal of what finds no space.
+pub(super) fn busy(full: Full) -> PipelineError {
+    PipelineError::Busy {
+        whose: match full {
+            Full::Bank => "of this bank",
+            Full::Token => "of this token",
+            Full::All => "of all banks",
+        },
+    }
 }

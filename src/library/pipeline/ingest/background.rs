@@ -3,7 +3,8 @@
 //! In: closed windows, which have the rules' units until the model answers. Out: the units that the model makes from
 //! them, in the order in which it answers. Worker threads wait for the endpoint, so that a slow or unavailable one
 //! delays nothing but the model's own units. After a failure of the endpoint, or once the budget is spent, the workers
-//! back off. A window that the endpoint declines keeps the rules' units if the endpoint accepts others.
+//! back off. A window that the endpoint declines, or fails on again and again, keeps the rules' units if the endpoint
+//! answers a probe.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,9 +37,6 @@ const PROVISIONAL: &str = " until llm";
 const FALLBACK: &str = " instead of ";
 /// Backoff after a failure of the endpoint.
 const BACKOFF: Duration = Duration::from_secs(30);
-/// An endpoint that declines this many windows before it accepts one is taken to be misconfigured,
-/// so the workers back off.
-const DECLINED_LIMIT: u32 = 8;
 
 /// The extractors of a pipeline.
 pub(in crate::pipeline) struct Extractors {
@@ -157,10 +155,6 @@ struct WorkerStatus {
     /// Whether nothing is sent until [`Background::resume`].
     paused: bool,
     back_off_until: Option<Instant>,
-    /// Whether the endpoint has accepted a window.
-    accepted: bool,
-    /// How many windows the endpoint declined before it accepted one.
-    declined: u32,
     /// Why the last window that has to be retried failed.
     problem: Option<String>,
 }
@@ -227,7 +221,7 @@ impl Background {
     /// Ends a pause or a backoff at once.
     pub(in crate::pipeline) fn resume(&self) {
         let mut status = sync::lock(&self.status);
-        (status.paused, status.back_off_until, status.problem, status.declined) = (false, None, None, 0);
+        (status.paused, status.back_off_until, status.problem) = (false, None, None);
     }
 
     /// Why windows still wait, if the endpoint is the reason.
@@ -292,25 +286,14 @@ impl Worker {
         let mut status = sync::lock(&self.status);
         match read {
             Ok(Ok(drafts)) => {
-                (status.problem, status.accepted) = (None, true);
+                status.problem = None;
                 Ok((extractor.name().to_owned(), drafts))
             }
-            Ok(Err(LlmError::InvalidReply { problem, reply, .. })) => {
-                status.accepted = true;
-                Err(refused(problem, reply))
+            Ok(Err(LlmError::InvalidReply { problem, reply, .. })) => Err(refused(problem, reply)),
+            // The endpoint answers others.
+            Ok(Err(error @ (LlmError::Rejected { .. } | LlmError::TooLong { .. }))) => {
+                Err(refused(error.to_string(), String::new()))
             }
-            Ok(Err(error @ LlmError::Rejected { .. })) => {
-                if status.accepted {
-                    return Err(refused(error.to_string(), String::new()));
-                }
-                status.declined += 1;
-                if status.declined >= DECLINED_LIMIT {
-                    status.back_off(&error);
-                }
-                status.problem = Some(error.to_string());
-                Err(Failed::RetryLater)
-            }
-            Ok(Err(error @ LlmError::TooLong { .. })) => Err(refused(error.to_string(), String::new())),
             Ok(Err(error)) => {
                 status.back_off(&error);
                 Err(Failed::RetryLater)

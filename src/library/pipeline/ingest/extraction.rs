@@ -28,8 +28,9 @@ use nouns::{
 use super::{
     PipelineError,
     background::Extractors,
-    stage::{Stage, Step},
+    stage::{Stage, Worked},
     vectors::Vectors,
+    work::Step,
 };
 use crate::pipeline::logged::logged;
 
@@ -114,6 +115,8 @@ pub struct Committed {
     pub events: u64,
     /// Of them, those that became dead letters.
     pub rejects: u64,
+    /// Of them, turns that were not kept because they had been deleted before.
+    pub not_kept: u64,
     /// Of them, those that were forwarded to their bank's partition.
     pub forwards: u64,
     /// Windows that were written as final.
@@ -124,7 +127,9 @@ pub struct Committed {
     pub by_model: u64,
     /// Windows for which the language model's units could not be used.
     pub refused: u64,
-    /// How long the step took, extraction and embedding included.
+    /// Dead letters that were written: for events, windows, and texts without a vector.
+    pub dead_letters: u64,
+    /// How long it was worked on, extraction and embedding included.
     pub took: Duration,
     /// The language model's usage for each window whose result this step used.
     pub model_usage: Vec<Usage>,
@@ -359,52 +364,68 @@ impl Extraction {
 
     fn take_over(&mut self, partition: u32, run: &Run<'_>) -> Result<u64, PipelineError> {
         let stage = Stage::take_over(partition, &self.pipeline, run.log, self.vectors.model())?;
-        let position = stage.position();
+        let progress = stage.progress();
         if run.assignment.is_shared() {
             stage.evict_responses(&self.extractors)?;
-            self.vectors.take_over(partition, position, run.log.partitions())?;
+            self.vectors.take_over(partition, &progress, run.log.partitions())?;
         }
         self.stages.insert(partition, stage);
-        Ok(position)
+        Ok(progress.low())
     }
 
-    /// Runs one step of each stage; returns whether any of them did something.
+    /// Works on a piece of each stage; returns whether any of them did something.
     fn step_all(&mut self, run: &Run<'_>, tell: &mut dyn FnMut(ExtractionEvent)) -> Result<bool, PipelineError> {
         let mut any = false;
         for partition in self.stages.keys().copied().collect::<Vec<_>>() {
-            let started = Instant::now();
             let _span = debug_span!("step", partition).entered();
-            let step = self.step(partition, run.log).and_then(|step| (run.follow)(partition).map(|()| step));
-            if step.is_ok() && self.failing.remove(&partition).is_some() {
+            let worked = self.work(partition, run.log).and_then(|worked| match worked {
+                Worked::Piece => Ok(worked),
+                _ => (run.follow)(partition).map(|()| worked),
+            });
+            if matches!(worked, Ok(Worked::Nothing | Worked::Committed(_))) && self.failing.remove(&partition).is_some()
+            {
                 info!(partition, "extraction continues");
                 tell(ExtractionEvent::Recovered { partition });
             }
-            match step {
-                Ok(None) => {}
-                Ok(Some((step, position))) => {
+            let worked = match worked {
+                Ok(Worked::Nothing) => run.log.tend(partition).map(|()| Worked::Nothing).map_err(PipelineError::from),
+                worked => worked,
+            };
+            match worked {
+                Ok(Worked::Nothing) => {}
+                Ok(Worked::Piece) => any = true,
+                Ok(Worked::Committed(step)) => {
                     any = true;
+                    let Some(progress) = self.stages.get(&partition).map(Stage::progress) else { continue };
+                    let position = progress.low();
                     if run.assignment.is_shared() {
                         run.assignment.show_position(partition, position);
-                        self.vectors.reached(partition, position)?;
+                        self.vectors.reached(partition, &progress)?;
                     }
-                    let committed = committed(partition, position, step, started.elapsed());
+                    let committed = committed(partition, position, step);
                     let Committed { events, rejects, windows, units, took, .. } = &committed;
                     debug!(position, events, rejects, windows, units, seconds = took.as_secs_f64(), "committed");
                     tell(ExtractionEvent::Committed(committed));
                 }
-                Err(error) => self.retry_later(partition, error, run, tell)?,
+                Err(error) => {
+                    let is_away = matches!(error, PipelineError::Log(LogError::Cluster { retriable: true, .. }));
+                    self.retry_later(partition, error, run, tell)?;
+                    if is_away {
+                        // The others would wait as long, and the group may have given them to another instance since.
+                        return Ok(true);
+                    }
+                }
             }
             self.tell_waiting(partition, tell);
         }
         Ok(any)
     }
 
-    fn step(&mut self, partition: u32, log: &dyn Log) -> Result<Option<(Step, u64)>, PipelineError> {
-        let Some(stage) = self.stages.get_mut(&partition) else { return Ok(None) };
+    fn work(&mut self, partition: u32, log: &dyn Log) -> Result<Worked, PipelineError> {
+        let Some(stage) = self.stages.get_mut(&partition) else { return Ok(Worked::Nothing) };
         let (extractors, vectors, limit) = (&self.extractors, &mut self.vectors, self.pipeline.embed.read_turns);
-        let step = catch_unwind(AssertUnwindSafe(|| stage.step(log, extractors, vectors, limit)));
-        let step = step.unwrap_or(Err(PipelineError::ExtractionPanicked { partition }))?;
-        Ok(step.map(|step| (step, stage.position())))
+        let worked = catch_unwind(AssertUnwindSafe(|| stage.work(log, extractors, vectors, limit)));
+        worked.unwrap_or(Err(PipelineError::ExtractionPanicked { partition }))
     }
 
     fn tell_waiting(&mut self, partition: u32, tell: &mut dyn FnMut(ExtractionEvent)) {
@@ -512,21 +533,36 @@ impl Schedule {
     }
 }
 
-fn committed(partition: u32, position: u64, step: Step, took: Duration) -> Committed {
-    let Step { events, forwards, append_ms, rejects, windows, units, by_model, refused, usage: model_usage } = step;
+fn committed(partition: u32, position: u64, step: Step) -> Committed {
+    let Step {
+        events,
+        forwards,
+        append_ms,
+        rejects,
+        not_kept,
+        windows,
+        units,
+        by_model,
+        refused,
+        dead_letters,
+        usage,
+        took,
+    } = step;
     Committed {
         partition,
         position,
         append_ms,
         events,
         rejects,
+        not_kept,
         forwards,
         windows,
         units,
         by_model,
         refused,
+        dead_letters,
         took,
-        model_usage,
+        model_usage: usage,
     }
 }
 

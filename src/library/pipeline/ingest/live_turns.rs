@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use tracing::error;
 
 use super::{PipelineError, background};
-use crate::log::{Log, LogError, Topic, partition_of};
+use crate::log::{Log, LogError, ReadProgress, Topic, partition_of};
 use heart::window::Windower;
 use nouns::{
     config::Pipeline,
@@ -65,19 +65,19 @@ impl LiveTurns {
         self.records.iter()
     }
 
-    /// Takes the turns of unreadable records from the turns log, before a position. Each record whose turns are lost is
+    /// Takes the turns of unreadable records from the turns log, as far as it is covered. Each record whose turns are lost is
     /// logged.
     pub(super) fn recover(
         &mut self,
         partition: u32,
         pipeline: &Pipeline,
         log: &dyn Log,
-        position: u64,
+        progress: &ReadProgress,
     ) -> Result<(), PipelineError> {
         if self.unreadable.is_empty() {
             return Ok(());
         }
-        let again = self.apply_again(partition, pipeline, log, position)?;
+        let again = self.apply_again(partition, pipeline, log, progress)?;
         for key in std::mem::take(&mut self.unreadable) {
             match again.turns_of(&key).filter(|_| self.agrees(&key.bank, &again)) {
                 Some(turns) => {
@@ -101,11 +101,11 @@ impl LiveTurns {
         partition: u32,
         pipeline: &Pipeline,
         log: &dyn Log,
-        position: u64,
+        progress: &ReadProgress,
     ) -> Result<Windower, PipelineError> {
         let banks: BTreeSet<&Bank> = self.unreadable.iter().map(|key| &key.bank).collect();
         let (mut windower, mut at) = (Windower::new(&pipeline.window), 0);
-        while at < position {
+        while at < progress.through {
             let records = match log.read(Topic::Turns, partition, at, READ_TURNS) {
                 Ok(batch) => batch.records,
                 Err(LogError::Expired { earliest, .. }) if earliest > at => {
@@ -116,10 +116,17 @@ impl LiveTurns {
             };
             let Some(last) = records.last() else { break };
             at = last.offset + 1;
-            for record in records.iter().filter(|record| record.offset < position && !record.key.is_empty()) {
+            for record in records.iter().filter(|record| record.offset < progress.through && !record.key.is_empty()) {
                 // An event that cannot be read here is already a dead letter.
                 let Ok(event) = TurnEvent::from_log(record.value.as_deref().unwrap_or_default()) else { continue };
-                if banks.contains(event.bank()) && partition_of(event.bank(), log.partitions()) == partition {
+                let is_covered = record.offset < progress.of(event.bank());
+                if is_covered
+                    && banks.contains(event.bank())
+                    && partition_of(event.bank(), log.partitions()) == partition
+                {
+                    if windower.lacks_salt_for(&event) {
+                        windower.hide_with(log.id_salt()?);
+                    }
                     windower.apply(record.offset, &event);
                 }
             }

@@ -4,6 +4,7 @@
 //! that state how much of the turns log they cover. Answers no question.
 //!
 //! - `stage`: one partition, step by step.
+//! - `pending`: what was read and is not covered, by bank; `work`: what one transaction writes.
 //! - `turn_record`: reads a record of the turns topic.
 //! - `live_turns`: the turns of the partition's live records, with which a stage begins.
 //! - `extraction`: the driver of all stages of this process, on either log.
@@ -17,10 +18,14 @@ mod extraction;
 mod in_part;
 mod live_turns;
 mod parts;
+mod pending;
+#[cfg(test)]
+mod sharing_tests;
 mod split;
 mod stage;
 mod turn_record;
 mod vectors;
+mod work;
 
 use super::{PipelineError, unread_languages::UnreadLanguages};
 

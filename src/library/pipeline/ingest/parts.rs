@@ -4,8 +4,9 @@
 //! part. Neighbouring parts share a pass of the model, so that each is read in the context of the other. Sentences that
 //! are long enough are also embedded alone. The vector of a part together with the turn before it is the sum of their
 //! vectors, which needs no pass. A passage of a long turn is embedded alone, without its speaker; code is not embedded.
-//! The vector of the passages' unit is the mean of their vectors, each weighted by its bytes. The texts depend only on
-//! the drafts of the window. Pure arithmetic.
+//! The vector of the passages' unit is the mean of their vectors, each weighted by its bytes. Where the model does not
+//! take a text, the vectors around it take its place; a unit none of whose texts is taken has no vectors. The texts
+//! depend only on the drafts of the window. Pure arithmetic.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -16,7 +17,7 @@ use heart::{
         shared::{caption, split},
     },
 };
-use models::embed::{SpanVectors, pool, render_parts};
+use models::embed::{DeclinedPieces, SpanVectors, pool, render_parts};
 use nouns::{
     config::EmbedSettings,
     model::{SpannedText, Vector},
@@ -107,14 +108,43 @@ impl Layout {
         layout
     }
 
-    /// Assembles the units' vectors from the model's results, one per text in the same order; `None` if there are fewer
-    /// results than texts.
-    pub(super) fn assemble(&self, made: &[SpanVectors], pairs: bool) -> Option<Vec<UnitVectors>> {
+    /// Assembles the units' vectors from the model's results, one per text in the same order; a text that the model does
+    /// not take has none. `None` for a unit none of whose texts is taken.
+    pub(super) fn assemble(&self, made: &[Option<SpanVectors>], pairs: bool) -> Vec<Option<UnitVectors>> {
         let of_unit = |unit: &UnitLayout| match unit {
             UnitLayout::Turns { blocks, parts, before } => assemble(blocks, parts, *before, made, pairs),
             UnitLayout::Passages { texts } => assemble_passages(texts, made),
         };
         self.units.iter().map(of_unit).collect()
+    }
+
+    /// The parts of a unit that lack a vector, with the reason of the first; `pieces` says of a text which of its pieces
+    /// were declined.
+    pub(super) fn declined<'d>(
+        &self,
+        unit: usize,
+        pieces: impl Fn(usize) -> Option<&'d DeclinedPieces>,
+    ) -> Option<(Vec<usize>, &'d str)> {
+        let mut problem = None;
+        let mut note = |text: usize, span: Option<usize>| {
+            let found = pieces(text).filter(|of| of.spans.is_empty() || span.is_some_and(|at| of.spans.contains(&at)));
+            problem = problem.or(found.map(|pieces| pieces.problem.as_str()));
+            found.is_some()
+        };
+        let parts: Vec<usize> = match self.units.get(unit)? {
+            UnitLayout::Turns { parts, .. } => {
+                let lacks = |part: &PartLayout| {
+                    let own = note(part.position.text, Some(part.position.span));
+                    part.sentences.clone().fold(own, |lacks, sentence| note(sentence, None) || lacks)
+                };
+                parts.iter().map(lacks).enumerate().filter_map(|(at, lacks)| lacks.then_some(at)).collect()
+            }
+            UnitLayout::Passages { texts } => {
+                let lacks = |text: &Option<(usize, usize)>| text.is_some_and(|(text, _)| note(text, None));
+                texts.iter().map(lacks).enumerate().filter_map(|(at, lacks)| lacks.then_some(at)).collect()
+            }
+        };
+        Some((parts, problem?))
     }
 }
 
@@ -189,12 +219,12 @@ fn passages(parts: &[DraftPart], texts: &mut Vec<SpannedText>) -> UnitLayout {
     UnitLayout::Passages { texts: parts.iter().enumerate().map(of_passage).collect() }
 }
 
-fn assemble_passages(texts: &[Option<(usize, usize)>], made: &[SpanVectors]) -> Option<UnitVectors> {
-    let vector = |of: &Option<(usize, usize)>| match of {
-        Some((text, bytes)) => Some(Some((&made.get(*text)?.whole, *bytes as f32))),
-        None => Some(None),
+fn assemble_passages(texts: &[Option<(usize, usize)>], made: &[Option<SpanVectors>]) -> Option<UnitVectors> {
+    let vector = |of: &Option<(usize, usize)>| {
+        let (text, bytes) = (*of)?;
+        Some((&made.get(text)?.as_ref()?.whole, bytes as f32))
     };
-    let vectors: Vec<Option<(&Vector, f32)>> = texts.iter().map(vector).collect::<Option<_>>()?;
+    let vectors: Vec<Option<(&Vector, f32)>> = texts.iter().map(vector).collect();
     let embedded: Vec<(&Vector, f32)> = vectors.iter().flatten().copied().collect();
     let (whole, is_one) = match embedded.as_slice() {
         [(only, _)] => ((*only).clone(), true),
@@ -212,25 +242,30 @@ fn assemble(
     blocks: &Range<usize>,
     parts: &[PartLayout],
     before: Option<PartPosition>,
-    made: &[SpanVectors],
+    made: &[Option<SpanVectors>],
     pairs: bool,
 ) -> Option<UnitVectors> {
+    let of_text = |text: usize| made.get(text)?.as_ref();
     let at = |position: PartPosition| {
-        let made = made.get(position.text)?;
+        let made = of_text(position.text)?;
         Some((made.spans.get(position.span)?, *made.weights.get(position.span)?))
     };
-    let spans: Vec<(&Vector, f32)> = parts.iter().map(|part| at(part.position)).collect::<Option<_>>()?;
-    let whole = match blocks.len() {
-        1 => made.get(blocks.start)?.whole.clone(),
-        _ => pool(&spans)?,
+    let taken: Vec<Option<(&Vector, f32)>> = parts.iter().map(|part| at(part.position)).collect();
+    let whole = match (blocks.len(), of_text(blocks.start)) {
+        (1, Some(block)) => block.whole.clone(),
+        // Of a text that the model did not take, its sentences may have been.
+        _ => {
+            let sentences = |part: &PartLayout| part.sentences.clone().filter_map(of_text).collect::<Vec<_>>();
+            let known: Vec<(&Vector, f32)> = taken.iter().copied().flatten().collect();
+            let alone: Vec<&SpanVectors> = parts.iter().flat_map(sentences).collect();
+            pool(&known).or_else(|| pool(&alone.iter().map(|made| (&made.whole, 1.0)).collect::<Vec<_>>()))?
+        }
     };
-    let mut before = match before {
-        Some(position) => Some(at(position)?),
-        None => None,
-    };
+    let spans: Vec<(&Vector, f32)> = taken.iter().map(|span| span.unwrap_or((&whole, 0.0))).collect();
+    let mut before = before.and_then(at);
     let mut made_parts = Vec::with_capacity(spans.len());
     for (part, span) in parts.iter().zip(&spans) {
-        let alone = made.get(part.sentences.clone())?;
+        let alone: Vec<&SpanVectors> = part.sentences.clone().filter_map(of_text).collect();
         let pair = match before.filter(|_| pairs) {
             Some(before) => pool(&[before, *span]),
             // Without a turn before it, a part with sentence vectors is its own pair.
@@ -301,8 +336,12 @@ mod tests {
     }
 
     fn vectors(layout: &Layout, pairs: bool) -> Vec<UnitVectors> {
-        let made = fixed().embed(&layout.texts).expect("the texts have their spans");
-        layout.assemble(&made, pairs).expect("one result a text")
+        let made: Vec<_> = made(layout).into_iter().map(Some).collect();
+        layout.assemble(&made, pairs).into_iter().map(|unit| unit.expect("all are taken")).collect()
+    }
+
+    fn made(layout: &Layout) -> Vec<SpanVectors> {
+        fixed().embed(&layout.texts).expect("the texts have their spans")
     }
 
     fn near(a: &Vector, text: &str) -> bool {
@@ -392,9 +431,36 @@ mod tests {
     }
 
     #[test]
-    fn fewer_results_than_texts_give_no_vectors() {
+    fn a_unit_has_vectors_as_long_as_one_of_its_texts_is_taken() {
         let layout = Layout::of(&settings(1, 1, true), TEMPLATE, &[draft(None, &[("1", "One. Two"), ("2", "three")])]);
-        let made = fixed().embed(&layout.texts).expect("the texts have their spans");
-        assert!((0..made.len()).all(|n| layout.assemble(&made[..n], true).is_none()));
+        assert_eq!(texts(&layout), ["A: One. Two", "A: three", "A: One.", "A: Two"]);
+        let taken = |which: &[usize]| {
+            let made = made(&layout).into_iter().enumerate();
+            let made: Vec<_> = made.map(|(at, vectors)| which.contains(&at).then_some(vectors)).collect();
+            layout.assemble(&made, true).remove(0)
+        };
+        assert!(taken(&[]).is_none() && (0..4).all(|only| taken(&[only]).is_some()));
+        let of_second = taken(&[1]).expect("one is taken");
+        assert!(near(&of_second.whole, "A: three"));
+        // What is not taken is found by what is said around it.
+        assert!(near(&of_second.parts[0].own[0], "A: three") && of_second.parts.len() == 2);
+        assert!(near(&taken(&[2]).expect("one is taken").whole, "A: One."));
+    }
+
+    #[test]
+    fn the_parts_that_lack_a_vector_are_named() {
+        let pieces = |spans: &[usize]| DeclinedPieces { problem: "no".to_owned(), spans: spans.to_vec() };
+        let check = |blocks, declined: (usize, &[usize]), expected: Option<&[usize]>| {
+            let drafts = [draft(None, &[("1", "One. Two"), ("2", "three"), ("3", "four")])];
+            let layout = Layout::of(&settings(blocks, 1, true), TEMPLATE, &drafts);
+            let pieces = pieces(declined.1);
+            let found = layout.declined(0, |text| (text == declined.0).then_some(&pieces));
+            assert_eq!(found.map(|(parts, _)| parts), expected.map(<[usize]>::to_vec), "{blocks} {declined:?}");
+        };
+        check(0, (0, &[1]), Some(&[1]));
+        check(0, (0, &[0, 2]), Some(&[0, 2]));
+        check(0, (2, &[]), Some(&[0]));
+        check(1, (1, &[0]), Some(&[1]));
+        check(0, (9, &[]), None);
     }
 }

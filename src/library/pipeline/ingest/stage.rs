@@ -1,36 +1,34 @@
 //! The extraction stage of one partition, from the turns log to the memory log.
 //!
-//! In: turn events from the position that the memory log states; a language model's results for closed windows, if a
-//! model is configured. Out: one transaction per read, with the records of every window that changed, the nulls of the
-//! records they replace, dead letters, and the new position. A result for turns that have changed since the request is
-//! discarded. Where deletions change many closed windows, their records lose units first, which needs no model, and the
-//! windows are extracted again in later steps (decision 56). After a crash before the transaction, the read is repeated.
-//! That is idempotent: the records have the same keys.
+//! In: turn events that the memory log does not cover; a language model's results for closed windows, if a model is
+//! configured. Out: transactions, each with the records of some banks' windows that changed, the nulls of the records
+//! they replace, dead letters, and how far every bank is covered. Banks take turns by the bytes that are embedded for
+//! them, a piece at a time, so that one with much to do holds up no other; those with little to do share a transaction
+//! (decision 58). A result for turns that have changed since the request is discarded. Where deletions change many
+//! closed windows, their records lose units first, which needs no model, and the windows are extracted again in later
+//! transactions (decision 56). After a crash before a transaction, its events are read again. That is idempotent: the
+//! records have the same keys.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Range,
     sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
 };
 
 use tracing::warn;
 
-use crate::log::{self, Log, Topic, Transaction, partition_of};
+use crate::log::{self, Log, ReadProgress, Transaction};
 use heart::{
-    extract::{
-        DraftUnit, Extractor, TurnLanguages,
-        passages::CUTTER,
-        plain::{PLAIN, plain_units},
-    },
-    window::{WindowChange, Windower},
+    extract::{Extractor, passages::CUTTER},
+    window::Windower,
 };
 use models::llm::extractor;
 use nouns::{
     config::{ExtractSettings, LLM, Pipeline},
     logged_bank::LoggedBank,
     model::{
-        Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Usage, Window, WindowId,
-        WindowState, WindowTurn,
+        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Window, WindowId, WindowState, WindowTurn,
     },
 };
 
@@ -39,9 +37,10 @@ use super::{
     background::{self, Extractors, Failed, ModelResult, StageId, WaitingWindows},
     in_part,
     live_turns::{LiveTurns, RecordTurns},
+    pending::{Pending, Strays},
     split::{self, MAX_VALUE_BYTES, Storable},
-    turn_record::read_event,
     vectors::{DeclinedText, EmbeddedDrafts, Vectors, WindowDrafts},
+    work::{Step, Work, closed_record, extracted, plan, window_origin},
 };
 use crate::pipeline::replica::{Unread, check_schema};
 
@@ -49,7 +48,22 @@ use crate::pipeline::replica::{Unread, check_schema};
 pub(in crate::pipeline) struct Stage {
     partition: u32,
     windower: Windower,
-    position: u64,
+    /// What was read and is not covered.
+    pending: Pending,
+    /// What was read of other partitions' banks, and what was rejected, since the last transaction.
+    strays: Strays,
+    /// Whether the last read reached the end of the log.
+    is_at_end: bool,
+    /// The bytes that were embedded since the last read.
+    since_read: usize,
+    /// The first offset that the transactions so far do not reach, but for banks that are behind.
+    through: u64,
+    /// The work that was begun, in the order of its turns.
+    works: VecDeque<Work>,
+    /// Whether the last turn was that of shared work.
+    was_shared: bool,
+    /// What the model has read of banks that were at work.
+    results: Vec<ModelResult>,
     /// Numbers of parts above one, by the key of the record's first part.
     parts: HashMap<MemoryKey, u32>,
     /// Closed windows that the model has not read yet.
@@ -69,12 +83,27 @@ pub(in crate::pipeline) struct Stage {
 /// closes fewer, so it is never read twice.
 const MOST_CLOSING: usize = 4;
 
-/// From how many closed windows on, in one step, deletions are applied before the windows are extracted again. With
-/// fewer, what others said in them is never missing.
-const IN_PART_FROM: usize = 4;
-
-/// How many windows are extracted again in one step, so that new turns wait for no longer than for a few others.
+/// How many windows are extracted again in one transaction, so that new turns wait for no longer than for a few others.
 const EXTRACTED_AGAIN: usize = 4;
+
+/// The bytes of the texts that are embedded before another bank has its turn.
+const PIECE_BYTES: usize = 8 << 10;
+/// The bytes of turns that are planned before another bank has its turn.
+const PLANNED_BYTES: usize = 64 << 10;
+/// Up to how many bytes of events a bank shares a transaction with others.
+const LITTLE_BYTES: usize = 16 << 10;
+/// The bytes of events from which on shared work takes no further bank.
+const SHARED_BYTES: usize = 64 << 10;
+/// Most shared work that is begun at once.
+const MOST_SHARED: usize = 4;
+/// The bytes of events of a bank that has its own transaction; one event may have more.
+const OWN_BYTES: usize = 256 << 10;
+/// The bytes of events from which on no other bank's own transaction is begun.
+const BEGUN_BYTES: usize = 8 << 20;
+/// Most banks of which a transaction writes what an earlier process left unfinished.
+const UNFINISHED_BANKS: usize = 64;
+/// The bytes that are embedded between two reads of a log that has more.
+const READ_AGAIN_BYTES: usize = 64 << 10;
 
 /// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -89,54 +118,36 @@ struct TurnsOnly {
     units: Vec<serde::de::IgnoredAny>,
 }
 
-/// What one step wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::pipeline) struct Step {
-    /// Events that were read.
-    pub events: u64,
-    /// Events of other partitions' banks, forwarded there.
-    pub forwards: u64,
-    /// Append time of the last event, in milliseconds since 1970.
-    pub append_ms: Option<i64>,
-    /// Events that were rejected.
-    pub rejects: u64,
-    /// Windows that were written as final.
-    pub windows: u64,
-    /// Units of the records that were written.
-    pub units: u64,
-    /// Windows that got the model's units.
-    pub by_model: u64,
-    /// Windows for which the model's units could not be used.
-    pub refused: u64,
-    /// Usage of each window counted in `by_model` and `refused`.
-    pub usage: Vec<Usage>,
-}
-
-/// A record without its units.
-struct RecordFrame {
-    key: MemoryKey,
-    state: WindowState,
-    extractor: String,
-    turns_hash: String,
-    turns: Vec<WindowTurn>,
+/// What a call of [`Stage::work`] did.
+#[derive(Debug)]
+pub(in crate::pipeline) enum Worked {
+    /// There was nothing to do.
+    Nothing,
+    /// A piece, after which more is to be done.
+    Piece,
+    /// It ended a transaction.
+    Committed(Step),
 }
 
 impl Stage {
-    /// A stage that continues from the live records of its partition, at a position of its turns.
+    /// A stage that continues from the live records of its partition, which cover its turns so far.
     pub(in crate::pipeline) fn new(
         partition: u32,
         pipeline: &Pipeline,
         log: &dyn Log,
         mut live: LiveTurns,
-        position: u64,
+        progress: ReadProgress,
         model: Option<ModelRef>,
     ) -> Result<Self, PipelineError> {
-        live.recover(partition, pipeline, log, position)?;
+        live.recover(partition, pipeline, log, &progress)?;
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
         let (mut waiting, mut in_part) = (WaitingWindows::default(), BTreeSet::new());
         for (key, RecordTurns { turns, provisional, in_part: lacks_units }) in live.records() {
             windower.restore(key, turns);
+            for hole in turns.iter().filter(|turn| turn.deleted) {
+                log.deletions().note(&key.bank, &hole.turn.turn, hole.turn.version);
+            }
             if *lacks_units {
                 in_part.insert((key.bank.clone(), key.window.clone()));
             }
@@ -150,7 +161,25 @@ impl Stage {
         }
         let extract = pipeline.extract.clone();
         let run = STAGES.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { partition, windower, position, parts, waiting, in_part, extract, model, halted: false, run })
+        Ok(Self {
+            partition,
+            windower,
+            through: progress.through,
+            pending: Pending::new(partition, progress),
+            strays: Strays::default(),
+            is_at_end: false,
+            since_read: 0,
+            works: VecDeque::new(),
+            was_shared: false,
+            results: Vec::new(),
+            parts,
+            waiting,
+            in_part,
+            extract,
+            model,
+            halted: false,
+            run,
+        })
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner. `ours` is the model that
@@ -166,7 +195,7 @@ impl Stage {
     ) -> Result<Self, PipelineError> {
         log.own(partition)?;
         let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
-        let position = log.replay(partition, &mut |record| {
+        let progress = log.replay(partition, &mut |record| {
             let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
             let key = MemoryKey::from_bytes(&record.key);
             // The removal of a key that this build cannot read does not matter to it.
@@ -202,7 +231,7 @@ impl Stage {
             }
         })?;
         failure.map_or(Ok(()), Err)?;
-        Self::new(partition, pipeline, log, live, position, model)
+        Self::new(partition, pipeline, log, live, progress, model)
     }
 
     /// The partition.
@@ -210,9 +239,9 @@ impl Stage {
         self.partition
     }
 
-    /// The first offset of its turns that is not covered.
-    pub(in crate::pipeline) fn position(&self) -> u64 {
-        self.position
+    /// How far its turns are covered.
+    pub(in crate::pipeline) fn progress(&self) -> ReadProgress {
+        ReadProgress { through: self.through, ..self.pending.progress() }
     }
 
     /// Evicts responses about windows that changed while another process owned the partition.
@@ -244,7 +273,7 @@ impl Stage {
         Some(windows.len())
     }
 
-    /// Reads at most `limit` events and writes what they change; `None` when there is nothing to do.
+    /// Works until a transaction is committed, of at most `limit` events; `None` when there is nothing to do.
     pub(in crate::pipeline) fn step(
         &mut self,
         log: &dyn Log,
@@ -252,89 +281,235 @@ impl Stage {
         vectors: &mut Vectors,
         limit: usize,
     ) -> Result<Option<Step>, PipelineError> {
+        loop {
+            match self.work(log, extractors, vectors, limit)? {
+                Worked::Nothing => return Ok(None),
+                Worked::Piece => {}
+                Worked::Committed(step) => return Ok(Some(step)),
+            }
+        }
+    }
+
+    /// Works on a piece: reads what is new, and goes on with the work whose turn it is.
+    pub(in crate::pipeline) fn work(
+        &mut self,
+        log: &dyn Log,
+        extractors: &Extractors,
+        vectors: &mut Vectors,
+        limit: usize,
+    ) -> Result<Worked, PipelineError> {
         if self.halted {
             return Err(PipelineError::Halted { partition: self.partition });
         }
-        let mut work = self.read(log, limit)?;
+        if self.is_at_end || self.since_read >= READ_AGAIN_BYTES || self.works.is_empty() {
+            self.is_at_end = self.pending.read_on(log, &mut self.strays)?;
+            self.since_read = 0;
+        }
         // The windower hands out each change once. If a change is not committed, only the log has it.
         self.halted = true;
-        self.collect(&mut work, log, extractors)?;
-        if work.is_empty() {
-            self.halted = false;
-            self.hand_over(extractors);
-            return Ok(None);
-        }
-        self.embed(&mut work, vectors, limit)?;
-        self.write_in_part(&mut work)?;
-        self.commit(&mut work, log, extractors)?;
+        self.begin(log, extractors, limit)?;
+        let worked = self.go_on(log, extractors, vectors, limit)?;
         self.halted = false;
-        let step = self.evict(work, vectors, extractors)?;
-        self.hand_over(extractors);
-        Ok(Some(step))
+        if !matches!(worked, Worked::Piece) {
+            self.hand_over(extractors);
+        }
+        Ok(worked)
     }
 
-    /// Reads the next events and applies them to the windows, until the windows that close hold too many turns. Events
-    /// of other partitions' banks are forwarded; those that cannot be used become dead letters.
-    fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
-        let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
-        let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
-        for record in &records {
-            // Each closed turn has its record in memory until the commit (decision 46).
-            if self.windower.closing_turns() >= MOST_CLOSING * limit {
-                break;
-            }
-            events += 1;
-            match read_event(record) {
-                Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
-                Ok(event) => self.windower.apply(record.offset, &event),
-                Err(reason) => {
-                    let position = InputPosition { partition: self.partition, offset: record.offset };
-                    let value = record.value.as_deref().unwrap_or_default();
-                    dead_letters.push(DeadLetter::of_turn(position, reason, value));
-                }
+    fn is_at_work(&self, bank: &Bank) -> bool {
+        self.works.iter().any(|work| work.banks.contains(bank))
+    }
+
+    /// Begins the work of banks that wait: those with little to do together, and others alone.
+    fn begin(&mut self, log: &dyn Log, extractors: &Extractors, limit: usize) -> Result<(), PipelineError> {
+        let may_share = self.works.iter().filter(|work| work.is_shared).count() < MOST_SHARED;
+        let mut begun_bytes: usize = self.works.iter().map(|work| work.bytes).sum();
+        let mut shared = Work { is_shared: true, ..Work::default() };
+        if may_share {
+            let left: Vec<Bank> = self.windower.changed().take(UNFINISHED_BANKS).cloned().collect();
+            shared.banks.extend(left.into_iter().filter(|bank| !self.is_at_work(bank)));
+            self.change(&mut shared);
+        }
+        for _ in 0..self.pending.waiting() {
+            let Some((bank, bytes)) = self.pending.next() else { break };
+            let is_free = !self.is_at_work(&bank);
+            let is_little = bytes.is_some_and(|bytes| bytes <= LITTLE_BYTES);
+            let has_room = may_share && shared.bytes < SHARED_BYTES && shared.step.events < limit as u64;
+            if is_free && is_little && has_room && shared.closing_turns < MOST_CLOSING * limit {
+                self.take(&mut shared, log, bank, limit)?;
+            } else if is_free && !is_little && !shared.banks.contains(&bank) && begun_bytes < BEGUN_BYTES {
+                let mut own = Work::default();
+                self.take(&mut own, log, bank, limit)?;
+                self.extract_again(&mut own, extractors)?;
+                begun_bytes += own.bytes;
+                self.works.push_back(own);
+            } else {
+                self.pending.put_back(bank);
             }
         }
-        let records = records.get(..events).unwrap_or_default();
-        let step = Step {
-            events: records.len() as u64,
-            forwards: forwards.len() as u64,
-            append_ms: records.last().map(|r| r.append_ms),
-            rejects: dead_letters.len() as u64,
-            ..Step::default()
-        };
-        let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
-        let partition = self.partition;
-        let transaction = Transaction { partition, next_offset, dead_letters, forwards, ..Transaction::default() };
-        Ok(Work { transaction, step, ..Work::default() })
+        if may_share {
+            self.take_results(&mut shared, extractors)?;
+            self.extract_again(&mut shared, extractors)?;
+        }
+        if !shared.banks.is_empty() {
+            // Banks with little to do go first, but not always.
+            let after_one = self.was_shared && self.works.front().is_some_and(|work| !work.is_shared);
+            self.works.insert(usize::from(after_one), shared);
+        }
+        Ok(())
     }
 
-    /// Drafts the records of every window that changed, and of those that the model has read.
-    fn collect(&mut self, work: &mut Work, log: &dyn Log, extractors: &Extractors) -> Result<(), PipelineError> {
-        let changes = self.windower.drain();
-        work.revised = self.windower.take_revised();
-        work.changes = changes.len();
-        if let Some(background) = &extractors.model {
-            for result in background.take_results(self.id()) {
+    /// Takes the next events of a bank, and the changes that they make.
+    fn take(&mut self, work: &mut Work, log: &dyn Log, bank: Bank, limit: usize) -> Result<(), PipelineError> {
+        let most = (limit as u64).saturating_sub(work.step.events).max(1) as usize;
+        let mut events = self.pending.take(log, &bank, OWN_BYTES, most)?.into_iter();
+        // Each closed turn has its record in memory until the commit (decision 46).
+        while work.closing_turns + self.windower.closing_turns() < MOST_CLOSING * limit
+            && let Some(read) = events.next()
+        {
+            if self.windower.lacks_salt_for(&read.event) {
+                self.windower.hide_with(log.id_salt()?);
+            }
+            work.step.not_kept += u64::from(log.deletions().read(&read.event));
+            self.windower.apply(read.offset, &read.event);
+            work.bytes += read.bytes;
+            work.step.events += 1;
+            work.step.append_ms = work.step.append_ms.max(Some(read.append_ms));
+        }
+        self.pending.give_back(&bank, events.collect());
+        work.closing_turns += self.windower.closing_turns();
+        work.banks.insert(bank.clone());
+        work.taken.push(bank);
+        self.change(work);
+        Ok(())
+    }
+
+    /// Hands the changes of the work's banks to it.
+    fn change(&mut self, work: &mut Work) {
+        let changes = self.windower.drain_of(&work.banks);
+        work.change(changes, self.windower.take_revised());
+    }
+
+    /// Drafts the records of windows that the model has read, of banks that are not at work.
+    fn take_results(&mut self, work: &mut Work, extractors: &Extractors) -> Result<(), PipelineError> {
+        let Some(background) = &extractors.model else { return Ok(()) };
+        self.results.extend(background.take_results(self.id()));
+        for result in std::mem::take(&mut self.results) {
+            if self.is_at_work(&result.window.bank) {
+                self.results.push(result);
+            } else {
+                work.banks.insert(result.window.bank.clone());
                 self.take_result(result, extractors, work)?;
             }
         }
         work.read_by_model = work.planned.len();
-        let forget = in_part::forgetting(&changes, &work.revised);
-        let are_many = forget.iter().filter(|forgets| **forgets).count() >= IN_PART_FROM;
-        for (change, forgets) in changes.into_iter().zip(forget) {
-            if are_many
+        Ok(())
+    }
+
+    /// Works on a piece of the work whose turn it is.
+    fn go_on(
+        &mut self,
+        log: &dyn Log,
+        extractors: &Extractors,
+        vectors: &mut Vectors,
+        limit: usize,
+    ) -> Result<Worked, PipelineError> {
+        let Some(mut work) = self.works.pop_front() else {
+            return if self.is_stated() { Ok(Worked::Nothing) } else { self.state(log, extractors, vectors) };
+        };
+        let begun = Instant::now();
+        if !self.plan(&mut work, log, extractors)? {
+            work.worked += begun.elapsed();
+            self.works.push_front(work);
+            return Ok(Worked::Piece);
+        }
+        let mut ahead = match work.ahead.take() {
+            Some(ahead) => ahead,
+            None => vectors.ahead(&work.drafted, PIECE_BYTES)?,
+        };
+        if !ahead.is_done() {
+            let bytes = vectors.embed_piece(&work.drafted, &mut ahead, PIECE_BYTES)?;
+            self.since_read += bytes;
+            (work.ahead, work.worked) = (Some(ahead), work.worked + begun.elapsed());
+            if work.credit == 0 {
+                work.credit = PIECE_BYTES * work.banks.len().max(1);
+            }
+            work.credit = work.credit.saturating_sub(bytes);
+            self.was_shared = work.is_shared;
+            if work.credit > 0 {
+                self.works.push_front(work);
+            } else {
+                self.works.push_back(work);
+            }
+            // What was read is stated soon, so that a bank without turns there waits for no other.
+            let is_near = self.works.iter().any(|work| work.is_shared);
+            return if is_near || self.is_stated() { Ok(Worked::Piece) } else { self.state(log, extractors, vectors) };
+        }
+        self.was_shared = work.is_shared;
+        self.since_read += work.bytes;
+        work.ahead = Some(ahead);
+        if work.is_empty() {
+            return Ok(Worked::Piece);
+        }
+        self.embed(&mut work, vectors, limit)?;
+        self.write_in_part(&mut work)?;
+        work.worked += begun.elapsed();
+        Ok(Worked::Committed(self.finish(work, log, extractors, vectors)?))
+    }
+
+    /// Whether the transactions so far state all that was read.
+    fn is_stated(&self) -> bool {
+        self.pending.through() == self.through && self.strays.events == 0
+    }
+
+    /// States what was read, in a transaction of its own.
+    fn state(
+        &mut self,
+        log: &dyn Log,
+        extractors: &Extractors,
+        vectors: &mut Vectors,
+    ) -> Result<Worked, PipelineError> {
+        Ok(Worked::Committed(self.finish(Work::default(), log, extractors, vectors)?))
+    }
+
+    /// Plans records of changed windows, up to a number of bytes; true once all are planned.
+    fn plan(&mut self, work: &mut Work, log: &dyn Log, extractors: &Extractors) -> Result<bool, PipelineError> {
+        let mut bytes = 0;
+        while let Some((change, forgets)) = work.unplanned.pop_front() {
+            bytes += change.window.turns.iter().map(|of| of.turn.text.len()).sum::<usize>();
+            if work.are_many
                 && forgets
                 && let Some(record) = self.in_part(log, &change.window, extractors)?
             {
                 work.in_part.push(record);
-                continue;
+            } else {
+                plan(change, extractors, self.extract.least_content_words, &self.parts, work)?;
             }
-            plan(change, extractors, self.extract.least_content_words, &self.parts, work)?;
+            if bytes >= PLANNED_BYTES {
+                break;
+            }
         }
-        if work.in_part.is_empty() {
-            self.extract_again(work, extractors)?;
-        }
-        Ok(())
+        Ok(work.unplanned.is_empty())
+    }
+
+    /// Commits the work, and evicts what it makes superfluous.
+    fn finish(
+        &mut self,
+        mut work: Work,
+        log: &dyn Log,
+        extractors: &Extractors,
+        vectors: &mut Vectors,
+    ) -> Result<Step, PipelineError> {
+        let begun = Instant::now();
+        let Strays { events, append_ms, forwards, dead_letters } = std::mem::take(&mut self.strays);
+        work.step.events += events;
+        work.step.append_ms = work.step.append_ms.max(append_ms);
+        (work.step.forwards, work.step.rejects) = (forwards.len() as u64, dead_letters.len() as u64);
+        work.transaction.forwards.extend(forwards);
+        work.transaction.dead_letters.extend(dead_letters);
+        self.commit(&mut work, log, extractors)?;
+        work.step.took = work.worked + begun.elapsed();
+        self.evict(work, vectors, extractors)
     }
 
     /// The record of a closed window without the units that say anything of its deleted turns; `None` where the window
@@ -356,13 +531,18 @@ impl Stage {
         Ok(Some(in_part::in_part(record, window.clone(), &drafts, &self.extract)))
     }
 
-    /// Plans the records of some of the windows that lack units.
+    /// Plans the records of some of the windows that lack units: of the work's banks, and, if it is shared, of banks that
+    /// are not at work.
     fn extract_again(&mut self, work: &mut Work, extractors: &Extractors) -> Result<(), PipelineError> {
-        let some: Vec<(Bank, WindowId)> = self.in_part.iter().take(EXTRACTED_AGAIN).cloned().collect();
-        for (bank, window) in some {
-            // One that changed just now is planned already.
-            let is_planned = work.planned.iter().any(|of| of.key.bank == bank && of.key.window == window);
-            let closed = self.windower.closed(&bank, &window).filter(|_| !is_planned);
+        if work.are_many {
+            return Ok(());
+        }
+        let is_ours = |bank: &Bank| work.banks.contains(bank) || (work.is_shared && !self.is_at_work(bank));
+        let some = self.in_part.iter().filter(|(bank, _)| is_ours(bank)).take(EXTRACTED_AGAIN);
+        for (bank, window) in some.cloned().collect::<Vec<_>>() {
+            work.banks.insert(bank.clone());
+            // One that changed just now is planned anyway.
+            let closed = self.windower.closed(&bank, &window).filter(|_| !work.changes(&bank, &window));
             if let Some(window) = closed {
                 work.plan(extracted(window, extractors)?);
                 work.extracted_again += 1;
@@ -400,20 +580,31 @@ impl Stage {
         windows: Range<usize>,
         vectors: &mut Vectors,
     ) -> Result<(), PipelineError> {
-        let EmbeddedDrafts { model, units, problems } = vectors.units(&work.drafted[windows.clone()])?;
+        let drafted = &work.drafted[windows.clone()];
+        let EmbeddedDrafts { model, units, declined } = match &work.ahead {
+            Some(ahead) => vectors.units_with(drafted, ahead)?,
+            None => vectors.units(drafted)?,
+        };
         // Checked before anything is written: vectors of two models cannot be compared.
         match &self.model {
             Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
             Some(_) => {}
             None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
         }
-        for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(problems) {
+        for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(declined) {
             // The record of an open turn is followed by that of its window.
-            if let Some(DeclinedText { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
+            let is_final = planned.state == WindowState::Final;
+            for DeclinedText { problem, left_out, turns, text } in declined.into_iter().filter(|_| is_final) {
                 let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
-                let reason = format!("{problem}; the window lacks the units that hold this text");
+                let origin = format!("{origin}, turns {turns:?}");
+                let what = if left_out {
+                    "the window lacks the unit that holds this text"
+                } else {
+                    "this text has no vector of its own, and is found by its words and by what is said around it"
+                };
+                let reason = format!("{problem}; {what}");
                 let (bank, window) = (LoggedBank(&planned.key.bank), planned.key.window.start);
-                warn!(%bank, window, "a dead letter: the endpoint of the vectors declines a text of the window");
+                warn!(%bank, window, "a dead letter: the model of the vectors does not take a text of the window");
                 let letter = DeadLetter::new(origin, reason, text.as_bytes());
                 work.transaction.dead_letters.push(letter.in_bank(Some(planned.key.bank.clone())));
             }
@@ -431,7 +622,7 @@ impl Stage {
                 turns: planned.turns.clone(),
                 units,
             };
-            let Storable { values, too_large_bytes } = self.storable(&record, work.transaction.next_offset)?;
+            let Storable { values, too_large_bytes } = self.storable(&record)?;
             if let Some(bytes) = too_large_bytes {
                 work.step.units -= record.units.len() as u64;
                 let reason = format!(
@@ -457,18 +648,18 @@ impl Stage {
         for record in &records {
             let key = MemoryKey { bank: record.bank.clone(), window: record.window.clone(), turn: None, part: 0 };
             // It was no larger before.
-            let Storable { values, .. } = self.storable(record, work.transaction.next_offset)?;
+            let Storable { values, .. } = self.storable(record)?;
             self.write(&key, values, &mut work.transaction, &mut work.part_counts);
         }
         work.in_part = records;
         Ok(())
     }
 
-    /// The values of a record that a transaction up to `offset` holds.
-    fn storable(&self, record: &MemoryRecord, offset: u64) -> Result<Storable, PipelineError> {
+    /// The values of a record.
+    fn storable(&self, record: &MemoryRecord) -> Result<Storable, PipelineError> {
         split::storable(record, MAX_VALUE_BYTES, log::MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
             partition: self.partition,
-            offset,
+            offset: self.through,
             problem: format!("window {:?} has no JSON form: {e}", record.window),
         })
     }
@@ -496,9 +687,14 @@ impl Stage {
         // Before the commit, so that a crash in between leaves no response about an old text; and
         // after it, since a question may have asked about the old text until then.
         extractors.evict_turns(&work.revised)?;
+        work.step.dead_letters = work.transaction.dead_letters.len() as u64;
+        work.taken.iter().for_each(|bank| self.pending.cover(bank));
+        let ReadProgress { through, behind } = self.pending.progress();
+        (work.transaction.partition, work.transaction.next_offset, work.transaction.behind) =
+            (self.partition, through, behind);
         log.commit(&work.transaction)?;
         extractors.evict_turns(&work.revised)?;
-        self.position = work.transaction.next_offset;
+        self.through = through;
         self.parts.extend(std::mem::take(&mut work.part_counts));
         self.parts.retain(|_, count| *count > 1);
         Ok(())
@@ -566,7 +762,13 @@ impl Stage {
                 return Ok(());
             }
             Err(Failed::Refused { problem, response, extractor }) => {
-                let origin = window_origin(&window.bank, &window.id, &extractor);
+                let turns: Vec<&str> = window
+                    .turns
+                    .iter()
+                    .filter(|turn| !turn.context && !turn.deleted)
+                    .map(|turn| turn.turn.turn.as_str())
+                    .collect();
+                let origin = format!("{}, turns {turns:?}", window_origin(&window.bank, &window.id, &extractor));
                 let stays = if bypass_cache { "the units that it had before stay" } else { "its plain units stay" };
                 let reason = format!("{problem}; {stays}");
                 let letter = DeadLetter::new(origin, reason, response.as_bytes());
@@ -583,119 +785,4 @@ impl Stage {
         work.plan(closed_record(window, turns_hash, extractor, drafts));
         Ok(())
     }
-}
-
-/// One step on its way from the turns log to the memory log.
-#[derive(Default)]
-struct Work {
-    transaction: Transaction,
-    step: Step,
-    /// Windows that changed.
-    changes: usize,
-    /// Turns that were edited or deleted.
-    revised: Vec<(Bank, BTreeSet<String>)>,
-    planned: Vec<RecordFrame>,
-    /// The drafts of each planned record.
-    drafted: Vec<WindowDrafts>,
-    /// All drafts of the open windows that hold a revised turn.
-    revised_open: Vec<WindowDrafts>,
-    /// How many of the planned records, from the first, come from the model.
-    read_by_model: usize,
-    /// Records without the units that said something of deleted turns.
-    in_part: Vec<MemoryRecord>,
-    /// How many of the planned records are of windows that lacked units.
-    extracted_again: usize,
-    /// The new numbers of parts, for records where they change.
-    part_counts: BTreeMap<MemoryKey, u32>,
-}
-
-impl Work {
-    fn is_empty(&self) -> bool {
-        let dead_letters = &self.transaction.dead_letters;
-        self.step.events == 0 && self.changes == 0 && self.planned.is_empty() && dead_letters.is_empty()
-    }
-
-    fn plan(&mut self, (planned, drafted): (RecordFrame, WindowDrafts)) {
-        self.planned.push(planned);
-        self.drafted.push(drafted);
-    }
-}
-
-/// The origin of a dead letter about a window.
-fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
-    format!("bank {bank}, session {:?}, window {}, by {extractor}", window.session.0, window.start)
-}
-
-/// The record of a closed window as the rules extract it, still without vectors.
-fn extracted(window: Window, extractors: &Extractors) -> Result<(RecordFrame, WindowDrafts), PipelineError> {
-    let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
-    let turns_hash = window.turns_hash();
-    Ok(closed_record(window, turns_hash, extractor, drafts))
-}
-
-/// The single record of a closed window, still without vectors.
-fn closed_record(
-    window: Window,
-    turns_hash: String,
-    extractor: String,
-    drafts: Vec<DraftUnit>,
-) -> (RecordFrame, WindowDrafts) {
-    let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
-    let asked_again = background::is_provisional(&extractor);
-    let planned = RecordFrame { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
-    (planned, WindowDrafts { bank: window.bank, window: window.id, drafts, asked_again })
-}
-
-/// Plans the records of a changed window, and the nulls of those that it no longer has.
-fn plan(
-    change: WindowChange,
-    extractors: &Extractors,
-    least_content_words: u32,
-    parts: &HashMap<MemoryKey, u32>,
-    work: &mut Work,
-) -> Result<(), PipelineError> {
-    let WindowChange { window, closed, write_open, remove_open } = change;
-    let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn, part: 0 };
-    for turn in remove_open {
-        // The record of a very long turn has several parts.
-        let first = key(Some(turn));
-        let count = parts.get(&first).copied().unwrap_or(1);
-        let removed = (0..count).map(|part| (MemoryKey { part, ..first.clone() }.to_bytes(), None));
-        work.transaction.memory.extend(removed);
-        if count > 1 {
-            work.part_counts.insert(first, 1);
-        }
-    }
-    if closed {
-        work.plan(extracted(window, extractors)?);
-        return Ok(());
-    }
-    let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
-    speakers.sort();
-    speakers.dedup();
-    let languages = TurnLanguages::of(&window.turns, extractors.rules.language());
-    let plain = |turn: &WindowTurn| plain_units(turn, &languages, &speakers, least_content_words);
-    let revised = |turn: &WindowTurn| {
-        work.revised.iter().any(|(bank, turns)| *bank == window.bank && turns.contains(&turn.turn.turn))
-    };
-    if window.turns.iter().any(revised) {
-        let drafts = window.turns.iter().flat_map(&plain).collect();
-        let (bank, window) = (window.bank.clone(), window.id.clone());
-        work.revised_open.push(WindowDrafts { bank, window, drafts, asked_again: true });
-    }
-    for turn in write_open {
-        let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
-        let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };
-        let drafts = alone.turns.iter().flat_map(&plain).collect();
-        let open_record = RecordFrame {
-            key: key(Some(turn)),
-            state: WindowState::Open,
-            extractor: PLAIN.to_owned(),
-            turns_hash: alone.turns_hash(),
-            turns: alone.turns,
-        };
-        let (bank, window) = (window.bank.clone(), window.id.clone());
-        work.plan((open_record, WindowDrafts { bank, window, drafts, asked_again: true }));
-    }
-    Ok(())
 }

@@ -4,13 +4,13 @@
 //! that a window used before come from the cache. A vector stays cached only as long as its window will ask for it
 //! again; all others are evicted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use tracing::warn;
 
-use crate::log::partition_of;
-use heart::extract::DraftUnit;
-use models::embed::{self, Embedder, SpanVectors, VectorCache};
+use crate::log::{ReadProgress, partition_of};
+use heart::extract::{DraftPart, DraftUnit};
+use models::embed::{self, EmbeddedText, Embedder, SpanVectors, VectorCache};
 use nouns::{
     config::{EmbedSettings, ModelSettings, Pipeline, VectorPrecision},
     model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
@@ -51,21 +51,42 @@ pub(in crate::pipeline) struct WindowDrafts {
     pub asked_again: bool,
 }
 
+/// Vectors that are made piece by piece, before the units of their drafts.
+#[derive(Default)]
+pub(in crate::pipeline) struct AheadVectors {
+    /// What is to be embedded, with the window of each text.
+    left: VecDeque<(usize, SpannedText)>,
+    /// The windows whose vectors are cached at once, because many are lost with this process otherwise.
+    cached: HashSet<usize>,
+    found: HashMap<SpannedText, EmbeddedText>,
+}
+
+impl AheadVectors {
+    /// Whether nothing is left to embed.
+    pub(in crate::pipeline) fn is_done(&self) -> bool {
+        self.left.is_empty()
+    }
+}
+
 /// The units made from drafts.
 pub(in crate::pipeline) struct EmbeddedDrafts {
     /// The model of the vectors.
     pub model: ModelRef,
     /// The units of each window's drafts.
     pub units: Vec<Vec<Unit>>,
-    /// For each window that lacks units, the reason.
-    pub problems: Vec<Option<DeclinedText>>,
+    /// What the model did not take of each window, one for each unit that it concerns.
+    pub declined: Vec<Vec<DeclinedText>>,
 }
 
-/// A text that the endpoint declined.
+/// What the model did not take of a unit, not even shortened.
 pub(in crate::pipeline) struct DeclinedText {
-    /// The endpoint's message.
+    /// The model's message, or that of its endpoint.
     pub problem: String,
-    /// The text.
+    /// Whether the unit was left out, because it has no vector at all.
+    pub left_out: bool,
+    /// The turns that lack a vector of their own, by their ids.
+    pub turns: Vec<String>,
+    /// Their words.
     pub text: String,
 }
 
@@ -128,106 +149,158 @@ impl Vectors {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
-    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft with a text
-    /// that the model's endpoint declines becomes no unit.
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft none of whose
+    /// texts the model takes becomes no unit.
     pub(in crate::pipeline) fn units(&mut self, drafted: &[WindowDrafts]) -> Result<EmbeddedDrafts, PipelineError> {
+        self.units_with(drafted, &AheadVectors::default())
+    }
+
+    /// What is to be embedded for drafts, where that is more than a piece.
+    pub(in crate::pipeline) fn ahead(
+        &mut self,
+        drafted: &[WindowDrafts],
+        piece_bytes: usize,
+    ) -> Result<AheadVectors, PipelineError> {
+        let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(&d.drafts)).collect();
+        let bytes_of = |texts: &[SpannedText]| texts.iter().map(|text| text.text.len()).sum::<usize>();
+        let mut ahead = AheadVectors::default();
+        if layouts.iter().map(|layout| bytes_of(&layout.texts)).sum::<usize>() <= piece_bytes {
+            return Ok(ahead);
+        }
+        let stored = self.stored();
+        let Open { embedder, cache } = self.open()?;
+        let cached_as = cached_as(embedder.model(), stored);
+        let mut seen = HashSet::new();
+        for (window, (d, layout)) in drafted.iter().zip(layouts).enumerate() {
+            let known = cache.lookup(&d.bank, &cached_as, &layout.texts);
+            let mut unknown_bytes = 0;
+            for (text, known) in layout.texts.into_iter().zip(known) {
+                match known {
+                    Some(vectors) => {
+                        ahead.found.insert(text, EmbeddedText { vectors: Some(vectors), declined: None });
+                    }
+                    None if seen.insert(text.clone()) => {
+                        unknown_bytes += text.text.len();
+                        ahead.left.push_back((window, text));
+                    }
+                    None => {}
+                }
+            }
+            if unknown_bytes > piece_bytes {
+                ahead.cached.insert(window);
+            }
+        }
+        Ok(ahead)
+    }
+
+    /// Embeds some of what is left. Of a window with much to embed, the vectors are cached, so that they outlive this
+    /// process. Returns the bytes of the texts.
+    pub(in crate::pipeline) fn embed_piece(
+        &mut self,
+        drafted: &[WindowDrafts],
+        ahead: &mut AheadVectors,
+        piece_bytes: usize,
+    ) -> Result<usize, PipelineError> {
+        let stored = self.stored();
+        let Open { embedder, cache } = self.open()?;
+        let cached_as = cached_as(embedder.model(), stored);
+        let (mut windows, mut texts, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while bytes < piece_bytes
+            && let Some((window, text)) = ahead.left.pop_front()
+        {
+            if ahead.found.contains_key(&text) {
+                continue;
+            }
+            bytes += text.text.len();
+            windows.push(window);
+            texts.push(text);
+        }
+        let made = embed_each(embedder.as_mut(), &texts, stored)?;
+        for (window, d) in drafted.iter().enumerate().filter(|(window, _)| ahead.cached.contains(window)) {
+            // One that was taken in part is asked for again, so that its window says so when it closes.
+            let of_window = windows.iter().zip(texts.iter().zip(&made)).filter(|(of, _)| **of == window);
+            let whole = of_window.filter(|(_, (_, made))| made.declined.is_none());
+            let whole: Vec<(&SpannedText, &SpanVectors)> =
+                whole.filter_map(|(_, (text, made))| Some((text, made.vectors.as_ref()?))).collect();
+            if !whole.is_empty() {
+                cache.store(&d.bank, &cached_as, &d.window, &whole)?;
+            }
+        }
+        ahead.found.extend(texts.into_iter().zip(made));
+        Ok(bytes)
+    }
+
+    /// As [`Self::units`], with vectors that are made already.
+    pub(in crate::pipeline) fn units_with(
+        &mut self,
+        drafted: &[WindowDrafts],
+        ahead: &AheadVectors,
+    ) -> Result<EmbeddedDrafts, PipelineError> {
         let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
         let languages = parts.map(|part| part.marks.language);
         if let Some(notice) = self.unread.add(languages, &self.settings, &self.model) {
             warn!("{notice}");
         }
-        let mut declined: HashMap<SpannedText, String> = HashMap::new();
-        loop {
-            let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();
-            if let Some((model, units)) = self.try_units(drafted, &kept, &mut declined)? {
-                let problems = drafted.iter().map(|d| self.problem_of(d, &declined)).collect();
-                return Ok(EmbeddedDrafts { model, units, problems });
-            }
-        }
-    }
-
-    /// The units of drafts; `None` if the endpoint declined some of their texts, which were added to `declined`.
-    #[allow(clippy::type_complexity, reason = "both halves are named where they are made")]
-    fn try_units(
-        &mut self,
-        drafted: &[WindowDrafts],
-        kept: &[Vec<DraftUnit>],
-        declined: &mut HashMap<SpannedText, String>,
-    ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
-        let layouts: Vec<Layout> = kept.iter().map(|drafts| self.layout(drafts)).collect();
+        let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(&d.drafts)).collect();
         let (pairs, stored) = (self.settings.pairs, self.stored());
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
         let cached_as = cached_as(&model, stored);
-        let mut vectors: Vec<Vec<Option<SpanVectors>>> =
-            drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &cached_as, &layout.texts)).collect();
+        let known = |(d, layout): (&WindowDrafts, &Layout)| {
+            let known: Vec<_> = layout.texts.iter().map(|text| ahead.found.get(text)?.vectors.clone()).collect();
+            if known.iter().all(Option::is_some) {
+                return known;
+            }
+            let cached = cache.lookup(&d.bank, &cached_as, &layout.texts);
+            known.into_iter().zip(cached).map(|(known, cached)| known.or(cached)).collect()
+        };
+        let mut vectors: Vec<Vec<Option<SpanVectors>>> = drafted.iter().zip(&layouts).map(known).collect();
         // A text that two windows share is embedded once.
         let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
         let mut unknown: Vec<SpannedText> = Vec::new();
         for (layout, vectors) in layouts.iter().zip(&vectors) {
-            for (text, _) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+            let is_unknown = |(text, vectors): &(&SpannedText, &Option<SpanVectors>)| {
+                vectors.is_none() && !ahead.found.contains_key(*text)
+            };
+            for (text, _) in layout.texts.iter().zip(vectors).filter(is_unknown) {
                 wanted.entry(text).or_insert_with(|| {
                     unknown.push(text.clone());
                     unknown.len() - 1
                 });
             }
         }
-        let made = match embedder.embed(&unknown) {
-            // They are rounded before they are pooled, as cached vectors are, so that the units are the same either
-            // way.
-            Ok(made) => match stored {
-                Stored::Bytes { factor } => made.iter().map(|vectors| vectors.in_steps_times(factor)).collect(),
-                Stored::Floats => made,
-            },
-            Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
-                let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
-                declined.extend(named);
-                return Ok(None);
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let made = embed_each(embedder.as_mut(), &unknown, stored)?;
+        let of_text = |text: &SpannedText| ahead.found.get(text).or_else(|| made.get(*wanted.get(text)?));
         for (layout, vectors) in layouts.iter().zip(&mut vectors) {
             for (text, vector) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
-                *vector = wanted.get(text).and_then(|i| made.get(*i)).cloned();
+                *vector = of_text(text).and_then(|text| text.vectors.clone());
             }
         }
-        let mut units = Vec::with_capacity(drafted.len());
-        for (((d, drafts), layout), vectors) in drafted.iter().zip(kept).zip(&layouts).zip(vectors) {
-            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
-            let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
-                model: model.name.clone(),
-                problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
-            })?;
+        let (mut units, mut declined) = (Vec::with_capacity(drafted.len()), Vec::with_capacity(drafted.len()));
+        for ((d, layout), vectors) in drafted.iter().zip(&layouts).zip(&vectors) {
+            let pieces = |at: usize| of_text(layout.texts.get(at)?)?.declined.as_ref();
+            let found = layout.assemble(vectors, pairs);
             if d.asked_again {
-                let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
+                // One that was taken in part is asked for again, so that its window says so when it closes.
+                let is_whole = |text: &SpannedText| of_text(text).is_none_or(|text| text.declined.is_none());
+                let used = layout.texts.iter().zip(vectors).filter(|(text, _)| is_whole(text));
+                let used: Vec<(&SpannedText, &SpanVectors)> =
+                    used.filter_map(|(text, vectors)| Some((text, vectors.as_ref()?))).collect();
                 cache.store(&d.bank, &cached_as, &d.window, &used)?;
             }
-            units.push(drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect());
+            let of_drafts = d.drafts.iter().zip(&found).enumerate();
+            declined.push(
+                of_drafts
+                    .filter_map(|(at, (draft, made))| {
+                        let (parts, problem) = layout.declined(at, pieces)?;
+                        Some(declined_text(draft, &parts, problem, made.is_none()))
+                    })
+                    .collect(),
+            );
+            let made = d.drafts.iter().zip(found).filter_map(|(draft, made)| Some((draft, made?)));
+            units.push(made.map(|(draft, made)| unit(&d.bank, &d.window, draft, made, stored)).collect());
         }
-        Ok(Some((model, units)))
-    }
-
-    /// The drafts whose texts can all be embedded. If the turn before a unit cannot be embedded, it is left out.
-    fn without(&self, drafts: &[DraftUnit], declined: &HashMap<SpannedText, String>) -> Vec<DraftUnit> {
-        if declined.is_empty() {
-            return drafts.to_vec();
-        }
-        let whole = |draft: &DraftUnit| {
-            self.layout(std::slice::from_ref(draft)).texts.iter().all(|text| !declined.contains_key(text))
-        };
-        let alone = |draft: &DraftUnit| DraftUnit { before: None, ..draft.clone() };
-        let kept = |draft| Some(draft).filter(&whole);
-        drafts.iter().filter_map(|draft| kept(draft.clone()).or_else(|| kept(alone(draft)))).collect()
-    }
-
-    /// Why a window lacks a unit: the first of its texts that was declined, and the endpoint's message.
-    fn problem_of(&self, drafted: &WindowDrafts, declined: &HashMap<SpannedText, String>) -> Option<DeclinedText> {
-        if declined.is_empty() {
-            return None;
-        }
-        let text = self.layout(&drafted.drafts).texts.into_iter().find(|text| declined.contains_key(text))?;
-        let problem = declined.get(&text)?.clone();
-        Some(DeclinedText { problem, text: text.text })
+        Ok(EmbeddedDrafts { model, units, declined })
     }
 
     /// Evicts the texts that a window will not ask for again.
@@ -270,19 +343,24 @@ impl Vectors {
         Ok(cache.retain_banks(|bank| ours(partition_of(bank, partitions)))?)
     }
 
-    /// Evicts what is cached for a partition that was just taken over at a read position, unless no one has read its
+    /// Evicts what is cached for a partition that was just taken over at a progress, unless no one has read its
     /// turns since this cache followed them.
-    pub(super) fn take_over(&mut self, partition: u32, position: u64, partitions: u32) -> Result<(), PipelineError> {
+    pub(super) fn take_over(
+        &mut self,
+        partition: u32,
+        progress: &ReadProgress,
+        partitions: u32,
+    ) -> Result<(), PipelineError> {
         let cache = &mut self.open()?.cache;
-        if cache.position(partition) != Some(position) {
+        if cache.position(partition) != Some(progress.number()) {
             cache.retain_banks(|bank| partition_of(bank, partitions) != partition)?;
         }
-        Ok(cache.set_position(partition, Some(position))?)
+        Ok(cache.set_position(partition, Some(progress.number()))?)
     }
 
-    /// Notes that what was deleted before a read position is evicted.
-    pub(super) fn reached(&mut self, partition: u32, position: u64) -> Result<(), PipelineError> {
-        Ok(self.open()?.cache.set_position(partition, Some(position))?)
+    /// Notes that what was deleted up to a progress is evicted.
+    pub(super) fn reached(&mut self, partition: u32, progress: &ReadProgress) -> Result<(), PipelineError> {
+        Ok(self.open()?.cache.set_position(partition, Some(progress.number()))?)
     }
 }
 
@@ -312,6 +390,37 @@ fn cached_as(model: &ModelRef, stored: Stored) -> ModelRef {
         Stored::Floats => "f32".to_owned(),
     };
     ModelRef { name: model.name.clone(), hash: format!("{}/{form}", model.hash) }
+}
+
+/// What a model did not take of a draft.
+fn declined_text(draft: &DraftUnit, parts: &[usize], problem: &str, left_out: bool) -> DeclinedText {
+    // All of a unit that is left out is missing.
+    let lacks = |(at, _): &(usize, &DraftPart)| left_out || parts.contains(at);
+    let parts: Vec<&DraftPart> = draft.parts.iter().enumerate().filter(lacks).map(|(_, part)| part).collect();
+    let mut turns: Vec<String> = parts.iter().map(|part| part.turn.clone()).collect();
+    turns.dedup();
+    let text = parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n");
+    DeclinedText { problem: problem.to_owned(), left_out, turns, text }
+}
+
+/// One result for each text, with vectors in the form in which they are stored: they are rounded before they are pooled,
+/// as cached vectors are, so that units are the same either way.
+fn embed_each(
+    embedder: &mut dyn Embedder,
+    texts: &[SpannedText],
+    stored: Stored,
+) -> Result<Vec<EmbeddedText>, PipelineError> {
+    let mut made = embedder.embed_each(texts)?;
+    if made.len() != texts.len() {
+        let problem = format!("{} results for {} texts", made.len(), texts.len());
+        return Err(embed::EmbedError::Model { model: embedder.model().name.clone(), problem }.into());
+    }
+    if let Stored::Bytes { factor } = stored {
+        for vectors in made.iter_mut().filter_map(|text| text.vectors.as_mut()) {
+            *vectors = vectors.in_steps_times(factor);
+        }
+    }
+    Ok(made)
 }
 
 fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {
@@ -346,7 +455,6 @@ fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heart::extract::DraftPart;
     use nouns::model::{Cues, EventTime, Marks, SessionId};
 
     /// Two turns of a window; the second one has two sentences.

@@ -12,11 +12,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::log::{self, Generations, KeyedValue, Log, Topic, memory_name};
+use tracing::warn;
+
+use crate::log::{self, Generations, KeyedValue, Log, ReadProgress, Topic, memory_name};
 use heart::extract::rules::drafts_from_record;
 use models::embed::EmbedError;
 use nouns::{
     config::Pipeline,
+    logged_bank::LoggedBank,
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
 };
 
@@ -124,7 +127,7 @@ impl Copy<'_> {
         let (log, partition) = (self.log, self.partition);
         let old = LiveRecords::of(log, Topic::Memory, partition, |_, _| Ok(true))?;
         // Without a position, nothing was ever committed.
-        let Some(position) = old.end.position else { return Ok(0) };
+        let Some(covered) = old.end.position.clone() else { return Ok(0) };
         let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
         let mut in_next: HashMap<Vec<u8>, NextRecord> = HashMap::new();
         each_window(log, &next, partition, &mut |window| {
@@ -146,12 +149,12 @@ impl Copy<'_> {
             waiting.push((window, found.map_or(1, |found| found.parts)));
             if units >= UNITS_AT_ONCE {
                 units = 0;
-                self.write(std::mem::take(&mut waiting), position)?;
+                self.write(std::mem::take(&mut waiting), &covered)?;
             }
             progress(Progress { doing: "reembedding", done: windows, total: Some(total), unit: "records" });
             Ok(())
         })?;
-        self.write(waiting, position)?;
+        self.write(waiting, &covered)?;
         let mut removed: Vec<KeyedValue> = Vec::new();
         for (key, NextRecord { parts, .. }) in in_next {
             let failed = |e: nouns::model::Invalid| PipelineError::Record {
@@ -162,15 +165,15 @@ impl Copy<'_> {
             let key = MemoryKey::from_bytes(&key).map_err(failed)?;
             removed.extend((0..parts).map(|part| (MemoryKey { part, ..key.clone() }.to_bytes(), None)));
         }
-        if !removed.is_empty() || next.end.position != Some(position) {
-            log.fill_next(partition, &removed, position)?;
+        if !removed.is_empty() || next.end.position.as_ref() != Some(&covered) {
+            log.fill_next(partition, &removed, &covered)?;
             self.written += removed.len() as u64;
         }
         Ok(windows)
     }
 
     /// Embeds and writes records, each of which comes with the number of its parts in the next generation.
-    fn write(&mut self, windows: Vec<(LiveWindow, u32)>, position: u64) -> Result<(), PipelineError> {
+    fn write(&mut self, windows: Vec<(LiveWindow, u32)>, covered: &ReadProgress) -> Result<(), PipelineError> {
         if windows.is_empty() {
             return Ok(());
         }
@@ -185,10 +188,15 @@ impl Copy<'_> {
                 asked_again: window.record.as_ref().is_some_and(|record| record.state == WindowState::Open),
             })
             .collect();
-        let EmbeddedDrafts { model, units: made, problems } = self.vectors.units(&drafted)?;
-        if let Some((DeclinedText { problem, .. }, window)) =
-            problems.into_iter().zip(&drafted).find_map(|(p, d)| Some((p?, d)))
-        {
+        let EmbeddedDrafts { model, units: made, declined } = self.vectors.units(&drafted)?;
+        let declined = declined.into_iter().zip(&drafted).flat_map(|(of, d)| of.into_iter().map(move |of| (of, d)));
+        for (DeclinedText { problem, left_out, .. }, window) in declined {
+            if !left_out {
+                let (bank, window) = (LoggedBank(&window.bank), window.window.start);
+                warn!(%bank, window, "the model does not take a text of the window, which is found by its words alone");
+                continue;
+            }
+            // The unit would be lost.
             let problem = format!("bank {}, session {:?}: {problem}", window.bank, window.window.session.0);
             return Err(EmbedError::Model { model: model.name, problem }.into());
         }
@@ -205,7 +213,7 @@ impl Copy<'_> {
                 let record = MemoryRecord { model: model.clone(), units, ..record };
                 values = ingest::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
                     partition: self.partition,
-                    offset: position,
+                    offset: covered.through,
                     problem: format!("window {:?} has no JSON form: {e}", record.window),
                 })?;
             }
@@ -214,7 +222,7 @@ impl Copy<'_> {
             let key = |part| MemoryKey { part, ..key.clone() }.to_bytes();
             records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
         }
-        self.log.fill_next(self.partition, &records, position)?;
+        self.log.fill_next(self.partition, &records, covered)?;
         closed.into_iter().try_for_each(|drafted| self.vectors.evict(drafted))
     }
 }

@@ -8,8 +8,9 @@
 use crate::{
     log::{
         LogError,
-        kafka::{self, Finding, UnreadableRecord},
+        kafka::{self, Checks, Finding, UnreadableRecord},
     },
+    pipeline::forgetting::unreadable_entry,
     pipeline::replica::{Unread, read_record},
 };
 use heart::memory::Extraction;
@@ -20,7 +21,7 @@ use nouns::{config::LogSettings, model::MemoryKey};
 /// # Errors
 /// [`LogError::Cluster`].
 pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord>, LogError> {
-    kafka::unreadable_records(settings, &check_value)
+    kafka::unreadable_records(settings, CHECKS)
 }
 
 /// Writes a record that replaces one that cannot be read, under the same key; `None` removes that record.
@@ -28,7 +29,16 @@ pub fn unreadable_records(settings: &LogSettings) -> Result<Vec<UnreadableRecord
 /// # Errors
 /// [`LogError::Unreadable`] for a value that could not be read either; [`LogError::Cluster`].
 pub fn replace_record(settings: &LogSettings, found: &UnreadableRecord, value: Option<&[u8]>) -> Result<(), LogError> {
-    kafka::replace(settings, found, value, &check_value)
+    kafka::replace(settings, found, value, CHECKS)
+}
+
+const CHECKS: Checks<'static> = Checks { value: &check_value, entry: &check_entry };
+
+/// What is wrong with an entry of an operation, if anything.
+fn check_entry(name: &str, value: &[u8]) -> Option<Finding> {
+    let found = unreadable_entry(name, value)?;
+    let remedy = "remove it, and send the request to forget again, which finds what is left of it".to_owned();
+    Some(Finding { what: found.what, problem: found.problem, remedy })
 }
 
 /// What is wrong with the value of a memory record, if anything.

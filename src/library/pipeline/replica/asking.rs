@@ -17,7 +17,7 @@ use models::{
 };
 use nouns::{
     config::{LLM, LogKind, Pipeline, RecallSettings},
-    model::{Evidence, Question, Subject},
+    model::{Evidence, Position, Question, Subject},
     sync,
 };
 
@@ -140,5 +140,13 @@ impl Recollector {
             times.note_recollected(started.elapsed());
         }
         found
+    }
+}
+
+/// Raises the offsets of turns in what an answer reflects.
+pub(super) fn raise_turns(reflects: &mut [Position], known: &[Position]) {
+    for of in reflects.iter_mut().filter(|of| of.topic == "turns") {
+        let known = known.iter().filter(|known| known.topic == of.topic && known.partition == of.partition);
+        of.next_offset = known.map(|known| known.next_offset).fold(of.next_offset, u64::max);
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    log::{Log, ReadBatch, Record, Topic},
+    log::{Log, ReadBatch, ReadProgress, Record, Topic},
     snapshot::{LogRead, Manifest, Restored, RestoredRecord, UnreadableRecord},
 };
 use heart::memory::{Extraction, Load, MemoryHandle, RecordKey};
@@ -61,8 +61,8 @@ const RESTORED_UNITS: usize = 20_000;
 pub(super) struct RestoredPartition<'s> {
     /// The snapshot.
     pub(super) restored: &'s Restored,
-    /// The turns positions that it covers.
-    pub(super) covers: BTreeMap<u32, u64>,
+    /// How far it covers the turns.
+    pub(super) covers: BTreeMap<u32, ReadProgress>,
 }
 
 /// Reads one partition.
@@ -70,7 +70,7 @@ pub(super) struct Reader {
     partition: u32,
     next: u64,
     /// The read positions that were loaded last.
-    covers: Vec<(u32, u64)>,
+    covers: Vec<(u32, ReadProgress)>,
     /// The model that embeds the questions, where it is known.
     asks: Option<ModelRef>,
     /// None before the first vector.
@@ -92,6 +92,11 @@ impl Reader {
 
     fn model(&self) -> Option<&ModelRef> {
         self.vectors.as_ref().map(|vectors| &vectors.model)
+    }
+
+    /// How far the turns are covered by what was loaded.
+    pub(super) fn covers(&self) -> &[(u32, ReadProgress)] {
+        &self.covers
     }
 
     /// The first offset that was not read.
@@ -164,7 +169,7 @@ impl Reader {
             batch.next = offset;
         }
         let mut reflects = vec![position("memory", partition, batch.next)];
-        reflects.extend(batch.covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        reflects.extend(batch.covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
         debug!(records = batch.records.len(), changes = changes.len(), next = batch.next, "loaded");
         memory.load(Load { changes, reflects, ..Load::default() })?;
         {
@@ -184,7 +189,8 @@ impl Reader {
         }
         let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
         let unreadable = unreadable.into_values().collect();
-        let (next_offset, covers) = (batch.next, batch.covers);
+        let covers = batch.covers.iter().map(|(turns, to)| (*turns, to.low())).collect();
+        let next_offset = batch.next;
         Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 
@@ -192,8 +198,11 @@ impl Reader {
     fn batch(&self, log: &dyn Log, limits: LoadLimits) -> Result<Option<ReadBatch>, PipelineError> {
         let mut batch = log.read(Topic::Memory, self.partition, self.next, limits.read)?;
         if batch.next == self.next {
-            let known = |partition| self.covers.iter().find(|(turns, _)| *turns == partition).map_or(0, |at| at.1);
-            let covers_more = batch.covers.iter().any(|(turns, next)| *next > known(*turns));
+            let is_known = |(partition, to): &(u32, ReadProgress)| {
+                let known = self.covers.iter().find(|(turns, _)| turns == partition);
+                known.map_or(to.through == 0, |(_, known)| !to.covers_more(known))
+            };
+            let covers_more = !batch.covers.iter().all(is_known);
             return Ok(covers_more.then_some(batch));
         }
         let bytes = |records: &[Record]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
@@ -247,8 +256,8 @@ impl Reader {
             load.reflects.push(position("memory", at.partition, at.next_offset));
             self.next = at.next_offset;
         }
-        self.covers = covers.iter().map(|(turns, next)| (*turns, *next)).collect();
-        load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        self.covers = covers.iter().map(|(turns, to)| (*turns, to.clone())).collect();
+        load.reflects.extend(covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
         memory.load(load)?;
         let mut held = sync::write(held);
         held.set_model(self.model());

@@ -21,7 +21,7 @@ use super::{
     recorder::ShardId,
 };
 use crate::{
-    log::{Log, REMOVALS_KEPT_MS, Topic},
+    log::{Log, REMOVALS_KEPT_MS, ReadProgress, Topic},
     snapshot::{LogRead, SnapshotError},
 };
 use heart::memory::{ChoiceChanges, Load, MemoryHandle, RecordKey};
@@ -107,7 +107,7 @@ impl Shard {
         log: &dyn Log,
         each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
         hand_on: impl FnOnce(LogRead, &Receiver<ChoiceChanges>),
-    ) -> Result<Option<Vec<(u32, u64)>>, PipelineError> {
+    ) -> Result<Option<Vec<(u32, ReadProgress)>>, PipelineError> {
         let mut reader = sync::lock(&self.reader);
         let limits = if self.is_loading() { LoadLimits::OF_LOG } else { LoadLimits::BESIDE_QUESTIONS };
         let read = reader.read(log, &self.memory, &self.held, limits, self.choices.is_some(), each);
@@ -121,7 +121,7 @@ impl Shard {
             _ => {}
         }
         let Some(read) = read? else { return Ok(None) };
-        let covers = read.covers.clone();
+        let covers = if read.covers.is_empty() { Vec::new() } else { reader.covers().to_vec() };
         if let Some(choices) = &self.choices {
             hand_on(read, choices);
         }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use crate::{
-    log::{Log, Topic},
+    log::{Log, ReadProgress, Topic, Written},
     snapshot::{AsOf, Manifest, Restored, UnreadableRecord},
 };
 use heart::{
@@ -40,7 +40,7 @@ use nouns::{
 
 use super::{
     Cancellation, LanguageCounts, PipelineError, StageTimes, WrittenSnapshots,
-    asking::{Asking, Recollector},
+    asking::{Asking, Recollector, raise_turns},
     changes::Changes,
     past::{ForgottenSince, PastMemories, PastPoint},
     reached::ReachedOffsets,
@@ -232,14 +232,15 @@ impl Replica {
     /// Loads a snapshot into a shard.
     fn restore_shard(&self, log: &dyn Log, shard: &Shard, restored: &Restored) -> Result<RestoredShard, PipelineError> {
         let (partition, manifest) = (shard.partition, &restored.manifest);
-        let mut covers: BTreeMap<u32, u64> = manifest.covers.iter().copied().collect();
+        let mut covers: BTreeMap<u32, ReadProgress> =
+            manifest.covers.iter().map(|(partition, next)| (*partition, (*next).into())).collect();
         // The position in an embedded log also covers input that changed no record.
         let at = manifest.reached.iter().find(|at| at.partition == partition);
         if self.pipeline.log.kind == LogKind::Embedded
             && let Some(at) = at
             && log.end(Topic::Memory, partition)? == at.next_offset
         {
-            covers.insert(partition, log.read_position(partition)?);
+            covers.insert(partition, log.progress(partition)?);
         }
         let snapshot = RestoredPartition { restored, covers };
         shard.restore(&snapshot)?;
@@ -429,9 +430,9 @@ impl Replica {
         }
         let record = |read, choices: &Receiver<ChoiceChanges>| self.recording.take(&shard, read, choices);
         let mut watched = BTreeSet::new();
-        let covered = self.position(partition).unwrap_or_default();
         let noted = |key: &MemoryKey, record: Option<&MemoryRecord>, next_offset| {
             if self.changes.note(&key.bank, next_offset) {
+                let covered = self.position_of(partition, &key.bank).unwrap_or_default();
                 watched.insert(key.bank.clone());
                 record.into_iter().for_each(|record| self.changes.keep(&key.bank, record, next_offset, covered));
             }
@@ -449,10 +450,37 @@ impl Replica {
         Ok(true)
     }
 
-    /// The first offset of a turns partition that the memory does not reflect, where known.
+    /// The first offset of a turns partition that the memory does not reflect, of any bank, where known.
     #[must_use]
     pub fn position(&self, partition: u32) -> Option<u64> {
-        self.reached.of(partition)
+        self.reached.of(partition, None)
+    }
+
+    /// As [`Self::position`], of the turns of one bank.
+    #[must_use]
+    pub fn position_of(&self, partition: u32, bank: &Bank) -> Option<u64> {
+        self.reached.of(partition, Some(bank))
+    }
+
+    /// How far the memory reflects a turns partition, where known.
+    #[must_use]
+    pub fn progress(&self, partition: u32) -> Option<ReadProgress> {
+        self.reached.progress(partition)
+    }
+
+    /// Counts offsets that hold no turn as reflected, where every turn before them is: a question may wait for one of
+    /// them, and no turn is missing because of them.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn pass_markers(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
+        if let Some(from) = self.progress(partition).map(|progress| progress.through) {
+            let to = log.after_markers(partition, from)?;
+            if to > from {
+                self.reached.pass(partition, from, to);
+            }
+        }
+        Ok(())
     }
 
     /// The changes to the banks that are watched.
@@ -468,7 +496,7 @@ impl Replica {
         let partition = self.shards.partition_of(bank);
         let Some(shard) = self.shards.get(partition) else { return Vec::new() };
         let position = |topic: &str, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
-        let turns = self.position(partition).map(|next| position("turns", next));
+        let turns = self.position_of(partition, bank).map(|next| position("turns", next));
         std::iter::once(position("memory", shard.next())).chain(turns).collect()
     }
 
@@ -484,9 +512,9 @@ impl Replica {
         self.reached.moves()
     }
 
-    /// Waits until the memory reflects a turns partition up to an offset; false on timeout.
-    pub fn wait_for(&self, partition: u32, next_offset: u64, until: Instant) -> bool {
-        self.reached.wait_for(partition, next_offset, until)
+    /// Waits until the memory reflects what was written; false on timeout.
+    pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
+        self.reached.wait_for(written, until)
     }
 
     /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded, and a question that keeps
@@ -505,7 +533,25 @@ impl Replica {
         cancellation: &Cancellation,
         times: Option<&StageTimes>,
     ) -> Result<Evidence, PipelineError> {
-        self.asked(question, embedders, kept, cancellation, times, |asking| self.asking.recollect(asking, question))
+        // Before it is asked: its answer reflects at least this, though other banks of the partition may be behind.
+        let reflected = self.read_to(&question.bank);
+        let recollect = |asking: &Asking<'_>| self.asking.recollect(asking, question);
+        let mut found = self.asked(question, embedders, kept, cancellation, times, recollect)?;
+        let rounds = found.trace.rounds.iter_mut().map(|round| &mut round.reflects);
+        rounds.chain([&mut found.reflects]).for_each(|of| raise_turns(of, &reflected));
+        Ok(found)
+    }
+
+    /// The answer of a bank that holds nothing, as of these positions.
+    ///
+    /// # Errors
+    /// [`PipelineError::Recall`] if the question cannot be asked of any bank.
+    pub(in crate::pipeline) fn nothing(
+        &self,
+        question: &Question,
+        reflects: Vec<Position>,
+    ) -> Result<Evidence, PipelineError> {
+        Ok(recall::nothing(question, &self.pipeline.recall, reflects)?)
     }
 
     /// Explains what the answer to a question does to a turn, from its unit on; otherwise as [`Self::ask`].
@@ -671,7 +717,7 @@ impl Replica {
     /// # Errors
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
-        let probe = CensusProbe { bank: bank.map(Bank::key), listing: false };
+        let probe = CensusProbe { bank: bank.map(Bank::key), hashing: true, listing: false };
         if let Some(bank) = bank {
             let shard = self.shards.of(bank)?;
             self.shards.check_bank(&shard, bank)?;

@@ -11,8 +11,8 @@ use std::{
 
 use crate::{
     log::{
-        self, LiveKey, Log, LogEntry, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
-        Transaction, TransactionEnd, Written, partition_of,
+        self, LiveKey, Log, LogEntry, LogError, ReadBatch, ReadProgress, Record, SourceLog, SourceState, SourceWriter,
+        Topic, Transaction, TransactionEnd, Written, partition_of,
     },
     pipeline::{PipelineError, Service},
 };
@@ -491,6 +491,14 @@ impl SourceLog for SlowLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
         self.log.take_source(source)
     }
+
+    fn id_salt(&self) -> Result<nouns::model::IdSalt, LogError> {
+        self.log.id_salt()
+    }
+
+    fn deletions(&self) -> &log::Deletions {
+        self.log.deletions()
+    }
 }
 
 impl Log for SlowLog {
@@ -538,8 +546,8 @@ impl Log for SlowLog {
         self.log.lag(partition, position)
     }
 
-    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
-        self.log.read_position(partition)
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError> {
+        self.log.progress(partition)
     }
 
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
@@ -561,7 +569,7 @@ impl Log for SlowLog {
         self.log.append_with_entries(events, entries)
     }
 
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         self.log.replay(partition, each)
     }
 

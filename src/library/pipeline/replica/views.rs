@@ -22,12 +22,22 @@ impl Replica {
         Ok(self.shard_to_show(bank)?.memory.units(bank.key(), ids)?)
     }
 
+    /// Counts of the units and edges of a bank, without their hash.
+    ///
+    /// # Errors
+    /// As [`Self::digest`].
+    pub fn counts(&self, bank: &Bank) -> Result<Answered<Census>, PipelineError> {
+        let shard = self.shards.of(bank)?;
+        self.shards.check_bank(&shard, bank)?;
+        Ok(shard.memory.census(CensusProbe { bank: Some(bank.key()), hashing: false, listing: false })?)
+    }
+
     /// The units and edges of a bank, counted and listed, as of one epoch. Walks all of them.
     ///
     /// # Errors
     /// As [`Self::unit`].
     pub fn listing(&self, bank: &Bank) -> Result<Answered<Census>, PipelineError> {
-        let probe = CensusProbe { bank: Some(bank.key()), listing: true };
+        let probe = CensusProbe { bank: Some(bank.key()), hashing: false, listing: true };
         Ok(self.shard_to_show(bank)?.memory.census(probe)?)
     }
 

@@ -106,8 +106,8 @@ impl UpdateTable {
             Self::Units => unit_columns(width),
             Self::Edges => vec![
                 ("channel", DataType::Utf8, false, "semantic or structural."),
-                ("from", DataType::UInt64, false, "The unit that chose."),
-                ("to", DataType::UInt64, false, "The unit that was chosen."),
+                ("from", DataType::UInt64, false, "The unit that chose; the API writes it in hexadecimal."),
+                ("to", DataType::UInt64, false, "The unit that was chosen; the same."),
                 ("weight", DataType::Int32, false, "The cosine or structural score, times 1,073,676,289."),
             ],
         });
@@ -141,7 +141,7 @@ fn turn_columns() -> Columns {
 fn unit_columns(width: usize) -> Columns {
     let texts = list(DataType::Utf8);
     vec![
-        ("unit", DataType::UInt64, false, "The unit's id; in JSON, 16 hexadecimal digits."),
+        ("unit", DataType::UInt64, false, "The unit's id; the API writes it in hexadecimal: printf('%016x', unit)."),
         ("restatement", DataType::Utf8, true, "What it says."),
         ("participants", texts.clone(), true, "People that it can be cued by."),
         ("locations", texts.clone(), true, "Places that it can be cued by."),

@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/v1/admin/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description The records that were rejected (dead letters) and hold some words, state a sender, or have a reason, a source or a bank in common: how many there are and the latest. With remove, in a log in a directory, they are removed from every stored byte. Needs the right admin in every bank. */
+        post: operations["dead_letters"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/admin/erase": {
         parameters: {
             query?: never;
@@ -413,6 +430,11 @@ export interface components {
              *     since, so that the answer does not show them. Absent where none was.
              */
             forgotten?: number | null;
+            /**
+             * @description That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
+             *     are known.
+             */
+            notice?: components["schemas"]["Notice"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -426,10 +448,7 @@ export interface components {
              * @description How sure recollection is that the memory supports an answer, 0 to 1.
              */
             sufficiency: number;
-            /**
-             * @description False when nothing supports the question: the memory abstains, and the agent should say that
-             *     it does not know.
-             */
+            /** @description False when nothing was found that supports the question. A hint: what is quoted may still answer it. */
             supported: boolean;
             /**
              * @description What the context costs.
@@ -553,19 +572,22 @@ export interface components {
         BankState: "here" | "loading" | "elsewhere" | "quarantined";
         /** @description A bank, counted, and how far it reaches. */
         BankStatus: {
-            /** @description The bank; absent for all of them. */
-            bank?: components["schemas"]["Bank"] | null;
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
             /** @description Durable turns of the bank's partition that are not reflected yet; those of other banks count, too. */
             behind: number;
             /** @description Every turn of the bank before these offsets is reflected, and answers from now on reflect at least them. */
             complete_through: components["schemas"]["Position"][];
-            /** @description A hash that depends only on the set of units and edges. */
-            hash: string;
             /** @description How log lines name the bank. */
             logged_as: string;
+            /**
+             * @description Turns that were sent to the bank since this process began to extract, and were not kept because their ids had
+             *     been forgotten; absent for none.
+             */
+            not_kept?: number;
             /** @description What its owner should know: that most of it is in a language that the embedding model does not read. */
             notice?: string | null;
-            /** @description The offsets that it reflects. */
+            /** @description The offsets that the counts reflect. */
             reflects: components["schemas"]["Position"][];
             /** @description Semantic edges. */
             semantic_edges: number;
@@ -653,6 +675,32 @@ export interface components {
             reason: string;
             /** @description Version of this schema: 1. */
             schema: number;
+        };
+        /** @description A dead letter. */
+        DeadLetterView: {
+            /** @description When it was written. */
+            at: string;
+            /** @description The bank that it was for; absent where that could not be read. */
+            bank?: components["schemas"]["Bank"] | null;
+            /** @description Its offset in the log. */
+            offset: number;
+            /** @description Where the record came from. */
+            origin: string;
+            /** @description The record, cut to 4,096 bytes. */
+            payload: string;
+            /** @description What was wrong and what to do. */
+            reason: string;
+        };
+        /** @description Dead letters that were asked for. */
+        DeadLetters: {
+            /** @description What it took to erase their bytes. */
+            erased?: components["schemas"]["Erased"] | null;
+            /** @description How many there are, or were before they were removed. */
+            letters: number;
+            /** @description How many were removed; absent where that was not asked for. */
+            removed?: number | null;
+            /** @description The latest of them, the latest first. */
+            shown: components["schemas"]["DeadLetterView"][];
         };
         /** @description `delta`: what changed in the evidence. */
         Delta: {
@@ -767,6 +815,11 @@ export interface components {
              *     since, so that the answer does not show them. Absent where none was.
              */
             forgotten?: number | null;
+            /**
+             * @description That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
+             *     are known.
+             */
+            notice?: components["schemas"]["Notice"] | null;
             /** @description The question. */
             question: components["schemas"]["Question"];
             /** @description The offsets that the first hop reflects. */
@@ -780,10 +833,7 @@ export interface components {
              * @description How sure recollection is that the memory supports an answer, 0 to 1.
              */
             sufficiency: number;
-            /**
-             * @description False when nothing supports the question: the memory abstains, and the agent should say that
-             *     it does not know.
-             */
+            /** @description False when nothing was found that supports the question. A hint: what is quoted may still answer it. */
             supported: boolean;
             /**
              * @description What the context costs.
@@ -1106,6 +1156,12 @@ export interface components {
             /** @description Of a dry run: names exactly the turns that were meant, for the request that deletes them. */
             confirm?: string | null;
             /**
+             * @description How many records that were rejected (dead letters) went with them, or of a dry run would go: those whose record
+             *     names one of `select.speakers` as its sender, or with `select.all` those that state the bank. Absent for none, for
+             *     a token that may not read, where a time or a conversation narrows the selection, and on Kafka.
+             */
+            dead_letters?: number;
+            /**
              * @description Whether no answer reflects the turns any more. False for a dry run, and where the time was too short; a
              *     question with this `after` does not reflect them.
              */
@@ -1174,6 +1230,23 @@ export interface components {
             components["schemas"]["EventTime"],
             components["schemas"]["EventTime"]
         ];
+        /** @description Which dead letters. A letter must fit each field that is set; within one, any of its values. */
+        LetterSelector: {
+            /** @description Every letter. */
+            all?: boolean;
+            /** @description Those of this bank. */
+            bank?: components["schemas"]["Bank"] | null;
+            /** @description With a bank: also those whose bank cannot be read. */
+            bankless?: boolean;
+            /** @description Those whose reason holds one of these texts. */
+            reasons?: string[];
+            /** @description Those whose record states one of these as its sender, by the whole name. */
+            senders?: string[];
+            /** @description Those whose source holds one of these texts, such as the name of a file. */
+            sources?: string[];
+            /** @description Those that hold one of these words, in whatever form, in the record, the reason or the source. */
+            words?: string[];
+        };
         /** @description A unit that stands elsewhere. */
         Moved: {
             /** @description Its rank before, from 0. */
@@ -1214,6 +1287,15 @@ export interface components {
             /** @description The turn that it was taken from. */
             turn: string;
         };
+        /** @description What a question names that the memory does not know. */
+        Notice: {
+            /** @description What is not known, for programs. */
+            code: components["schemas"]["NoticeCode"];
+            /** @description The same for people. */
+            message: string;
+        };
+        /** @description What a memory does not know. */
+        NoticeCode: "empty_bank" | "unknown_asker";
         /** @description Another part of the same turn, or of the same unit. */
         OtherPart: {
             /** @description Its index among the unit's parts. */
@@ -1476,6 +1558,8 @@ export interface components {
         Receipt: {
             /** @description The bank. */
             bank: components["schemas"]["Bank"];
+            /** @description Dead letters that were emptied when it was asked for, because they state the same speaker or bank. */
+            dead_letters?: number | null;
             /**
              * @description By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have let go of its
              *     words, as their own settings say; absent where one of them never does.
@@ -1655,6 +1739,15 @@ export interface components {
             /** @description What it says. */
             restatement: string;
         };
+        /** @description Dead letters to list or to remove. */
+        SelectLetters: {
+            /** @description Most letters that are shown, before they are removed; 20 without it. */
+            limit?: number | null;
+            /** @description Removes them from every stored byte, as `POST /v1/admin/erase` erases turns; needs a log in a directory. */
+            remove?: boolean;
+            /** @description Which of them. */
+            select: components["schemas"]["LetterSelector"];
+        };
         /**
          * @description Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
          *     that they said, and those that mention them: `speakers` and `mentions` are one such field.
@@ -1756,6 +1849,11 @@ export interface components {
              *     model that could not be used.
              */
             dead_letters: number;
+            /**
+             * @description Turns that were not kept because their ids had been forgotten.
+             * @default 0
+             */
+            not_kept: number;
             /** @description Partitions of the log. */
             partitions: number;
             /** @description What goes wrong in the background; it is tried again until it succeeds. Only a token of every bank sees it. */
@@ -2141,9 +2239,20 @@ export interface components {
              *     question whose answer is to reflect them. Empty where there was none.
              */
             after: string;
+            /**
+             * @description The ids of these, at most 100. What somebody forgot stays forgotten whatever the version: send it with another
+             *     id. After a deletion that has a version, as some platforms send, a higher version of the turn is kept.
+             */
+            forgotten?: string[];
+            /**
+             * @description How many of them are not kept because their ids were forgotten before; absent for none. With `reflected` that
+             *     is final; without it, a deletion that is not read in yet is not counted. On Kafka only the instance that
+             *     extracts the bank's partition knows it.
+             */
+            not_kept?: number;
             /** @description Whether answers reflect them already. */
             reflected: boolean;
-            /** @description How many they are. */
+            /** @description How many they are, those that are not kept included. */
             turns: number;
         };
     };
@@ -2165,6 +2274,37 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    dead_letters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SelectLetters"];
+            };
+        };
+        responses: {
+            /** @description The letters. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetters"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
     erase: {
         parameters: {
             query?: never;

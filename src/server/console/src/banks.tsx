@@ -85,11 +85,19 @@ export function Banks() {
                     <a href={hashOf("banks", { bank: bank.bank })}>{bank.bank}</a>
                     {STATES[bank.state] && <small>{STATES[bank.state]}</small>}
                   </th>
-                  <td class="number">{bank.units == null ? "" : count(bank.units)}</td>
-                  <td class="number">{bank.semantic_edges == null ? "" : count(bank.semantic_edges)}</td>
-                  <td class="number">{bank.structural_edges == null ? "" : count(bank.structural_edges)}</td>
-                  <td class="number">{bank.behind == null ? "" : count(bank.behind)}</td>
-                  <td>
+                  <td class="number" data-name="units">
+                    {bank.units == null ? "" : count(bank.units)}
+                  </td>
+                  <td class="number" data-name="semantic edges">
+                    {bank.semantic_edges == null ? "" : count(bank.semantic_edges)}
+                  </td>
+                  <td class="number" data-name="structural edges">
+                    {bank.structural_edges == null ? "" : count(bank.structural_edges)}
+                  </td>
+                  <td class="number" data-name="behind">
+                    {bank.behind == null ? "" : count(bank.behind)}
+                  </td>
+                  <td data-name="last written">
                     {bank.last_append_ms ? (
                       <time title={moment(bank.last_append_ms)}>{ago(bank.last_append_ms, now)}</time>
                     ) : (
@@ -103,9 +111,15 @@ export function Banks() {
               <tfoot>
                 <tr>
                   <th scope="row">{plural(counts.length, "bank")} here</th>
-                  <td class="number">{count(sum("units"))}</td>
-                  <td class="number">{count(sum("semantic_edges"))}</td>
-                  <td class="number">{count(sum("structural_edges"))}</td>
+                  <td class="number" data-name="units">
+                    {count(sum("units"))}
+                  </td>
+                  <td class="number" data-name="semantic edges">
+                    {count(sum("semantic_edges"))}
+                  </td>
+                  <td class="number" data-name="structural edges">
+                    {count(sum("structural_edges"))}
+                  </td>
                   <td />
                   <td />
                 </tr>
@@ -191,9 +205,6 @@ function Opened({ name }: { name: string }) {
           <span>{plural(state.semantic_edges, "semantic edge")}</span>
           <span>{plural(state.structural_edges, "structural edge")}</span>
           <span>reflects {state.reflects.map((at) => `${at.topic} ${at.partition}:${at.next_offset}`).join(", ")}</span>
-          <span title="Depends on its units and edges alone">
-            digest <code>{state.hash.slice(0, 12)}</code>
-          </span>
         </p>
       )}
       {hasMap && <BankMap name={name} />}

@@ -191,7 +191,7 @@ function TokenField({ reason }: { reason: string }) {
       </form>
       <p class="quiet">
         It stays in this page's memory until the page is closed or loaded again.{" "}
-        <code>ripplemem token add NAME --right read</code> makes one.
+        <code>ripplemem token add NAME --bank BANK --right read</code> makes one.
       </p>
     </section>
   );

@@ -1,6 +1,6 @@
 // Health and access: how the service is, its snapshots, and what this token may do.
 import { useEffect, useState } from "preact/hooks";
-import type { SnapshotList, Status } from "./forms";
+import type { BankPage, SnapshotList, Status } from "./forms";
 import { Line, rounded } from "./line";
 import { ProblemView } from "./problem";
 import { perSecond, type Sample, sampleOf } from "./samples";
@@ -9,6 +9,8 @@ import { logOut, look, may, status, who } from "./session";
 import { ago, bytes, count, moment, plural } from "./words";
 
 const LOOK_MILLISECONDS = 2000;
+/** Banks whose units are added up. */
+const MOST_BANKS = 100;
 /** Fifteen minutes of looks. */
 const MOST_SAMPLES = 450;
 
@@ -30,7 +32,17 @@ export function Health() {
       clearInterval(timer);
     };
   }, []);
+  const [held, setHeld] = useState<number>();
   const now = status.value;
+  useEffect(() => {
+    const stop = new AbortController();
+    const asked = { counts: 1, limit: MOST_BANKS };
+    get<BankPage>("banks", asked, stop.signal).then(
+      (page) => setHeld(unitsOf(page)),
+      () => setHeld(undefined),
+    );
+    return () => stop.abort();
+  }, [now?.units, now?.behind]);
   const at = samples.map((sample) => sample.at / 1000);
   return (
     <section class="health">
@@ -48,14 +60,9 @@ export function Health() {
           <div class="both">
             <div>
               <h2>Now</h2>
-              <dl class="values">
-                {rows(now).map(([name, value, hint]) => (
-                  <div key={name}>
-                    <dt title={hint}>{name}</dt>
-                    <dd>{value}</dd>
-                  </div>
-                ))}
-              </dl>
+              <Rows rows={rowsNow(now, held)} />
+              <h2>Since the service began</h2>
+              <Rows rows={rowsSince(now)} />
               <h2>While this page is open</h2>
               <Line name="Turns behind" at={at} values={samples.map((sample) => sample.behind)} />
               {now.questions && (
@@ -88,25 +95,52 @@ function summary(now: Status): string {
   return "Every durable turn is reflected.";
 }
 
-function rows(now: Status): [string, string, string][] {
+type Row = [name: string, value: string, hint: string];
+
+function Rows({ rows }: { rows: Row[] }) {
+  return (
+    <dl class="values">
+      {rows.map(([name, value, hint]) => (
+        <div key={name}>
+          <dt title={hint}>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function rowsNow(now: Status, held: number | undefined): Row[] {
   return [
     ["Version", now.version, "Of the program"],
     ["Partitions", count(now.partitions), "Of the log"],
+    ...(held === undefined ? [] : [["Units held", count(held), "Of all banks that this token reaches"] as Row]),
     ["Behind", count(now.behind), "Turns that are durable and that no answer reflects yet"],
-    ["Windows", count(now.windows), "Closed and extracted since the start"],
-    ["Units written", count(now.units), "Since the start"],
-    ["Rejected turns", count(now.rejected), "Since the start"],
-    ["Dead letters", count(now.dead_letters), "Since the start"],
     ["Waiting for the model", count(now.waiting_for_model), "Closed windows that wait for the language model"],
+  ];
+}
+
+function rowsSince(now: Status): Row[] {
+  return [
+    ["Windows closed", count(now.windows), "And extracted"],
+    ["Units written", count(now.units), "Of these windows; what was there before is not counted again"],
+    ["Rejected turns", count(now.rejected), "Turns that could not be read"],
+    ["Dead letters", count(now.dead_letters), "Records that no reader could use"],
     ["Refused by the model", count(now.refused_by_model), "Windows whose reading could not be used"],
     ...(now.questions ? questionRows(now.questions) : []),
   ];
 }
 
-function questionRows({ total, p50_ms, p99_ms }: NonNullable<Status["questions"]>): [string, string, string][] {
+/** The units of all banks, where one page has their counts. */
+function unitsOf({ counts, next }: BankPage): number | undefined {
+  if (next || !counts || counts.some((bank) => bank.units === undefined || bank.units === null)) return undefined;
+  return counts.reduce((sum, bank) => sum + (bank.units ?? 0), 0);
+}
+
+function questionRows({ total, p50_ms, p99_ms }: NonNullable<Status["questions"]>): Row[] {
   const took = (milliseconds: number | null | undefined) => (milliseconds ? `${rounded(milliseconds)} ms` : "none");
   return [
-    ["Questions", count(total), "Since the start, refused ones included"],
+    ["Questions", count(total), "Refused ones included"],
     ["p50", took(p50_ms), "What half of the questions of the last five minutes took at most"],
     ["p99", took(p99_ms), "What 99 of 100 of them took at most"],
   ];

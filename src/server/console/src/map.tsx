@@ -1,4 +1,4 @@
-// A bank as a map: time from left to right, a lane for each session.
+// A bank as a map: its sessions in the order of time, like words on lines.
 //
 // In: a bank. Out: a canvas, and a list that says the same. The map is drawn once into a layer (`data-drawn` counts);
 // panning, zooming and pointing only copy it. Places are those of the order in time, so that nothing lies on another.
@@ -14,8 +14,11 @@ import { count, dayOf, plural, saidAt } from "./words";
 /** Longest side of the layer, in its own pixels; it is drawn larger than it is shown, for who zooms in. */
 const MOST_PIXELS = 4096;
 const LAYER_SCALE = 2;
-const MARGIN = { left: 12, right: 12, top: 12, bottom: 28 };
-const TICKS = 5;
+const MARGIN = { left: 88, right: 12, top: 12, bottom: 12 };
+/** Most lines that name their day. */
+const TICKS = 8;
+/** How many times as wide as high a map is. */
+const SHAPE = 2;
 /** With more edges each is drawn fainter. */
 const MANY_EDGES = 1000;
 /** How many more of the list are shown at a time. */
@@ -29,25 +32,51 @@ interface Spot {
   y: number;
 }
 
-/** Places from 0 to 1, and labels of some moments: units in the order of time, sessions in the order of their first. */
-export function mapOf(units: Unit[]): { spots: Spot[]; ticks: { x: number; label: string }[] } {
+interface Tick {
+  x: number;
+  y: number;
+  label: string;
+}
+
+/**
+ * Places from 0 to 1, and the days of some lines. Units stand in the order of time within their session, sessions in the
+ * order of their first, on lines like words: a session that does not fit begins the next line, a longer one goes on
+ * there. So the picture is filled, whether there is one session or a thousand.
+ */
+export function mapOf(units: Unit[], shape = SHAPE): { spots: Spot[]; ticks: Tick[] } {
   const sorted = [...units].sort(
     (a, b) => Date.parse(a.said_at) - Date.parse(b.said_at) || (a.id < b.id ? -1 : Number(a.id > b.id)),
   );
-  const lanes = new Map<string, number>();
-  for (const { session } of sorted) if (!lanes.has(session)) lanes.set(session, lanes.size);
-  const last = Math.max(1, sorted.length - 1);
-  const spots = sorted.map((unit, i) => ({
-    unit,
-    x: sorted.length === 1 ? 0.5 : i / last,
-    y: ((lanes.get(unit.session) ?? 0) + 0.5) / lanes.size,
-  }));
-  const ticks: { x: number; label: string }[] = [];
-  for (let i = 0; i < TICKS; i++) {
-    const spot = spots[Math.round((i / (TICKS - 1)) * (spots.length - 1))];
-    const label = spot && dayOf(spot.unit.said_at);
-    if (spot && label && ticks.at(-1)?.label !== label) ticks.push({ x: spot.x, label });
+  const sessions = new Map<string, Unit[]>();
+  for (const unit of sorted) {
+    const same = sessions.get(unit.session);
+    if (same) same.push(unit);
+    else sessions.set(unit.session, [unit]);
   }
+  // Each session takes a place more, for the gap behind it.
+  const long = Math.max(1, Math.ceil(Math.sqrt(shape * (sorted.length + sessions.size))));
+  const placed: { unit: Unit; line: number; at: number }[] = [];
+  let [line, at] = [0, 0];
+  for (const session of sessions.values()) {
+    if (at > 0 && at + session.length > long) [line, at] = [line + 1, 0];
+    for (const unit of session) {
+      if (at >= long) [line, at] = [line + 1, 0];
+      placed.push({ unit, line, at: at++ });
+    }
+    at += 1;
+  }
+  const lines = line + 1;
+  const spots = placed.map(({ unit, line, at }) => ({ unit, x: (at + 0.5) / long, y: (line + 0.5) / lines }));
+  const every = Math.ceil(lines / TICKS);
+  const ticks: Tick[] = [];
+  let labelled = -1;
+  placed.forEach(({ unit, line }, at) => {
+    const spot = spots[at];
+    if (!spot || line === labelled || line % every !== 0) return;
+    labelled = line;
+    const label = dayOf(unit.said_at);
+    if (ticks.at(-1)?.label !== label) ticks.push({ x: spot.x, y: spot.y, label });
+  });
   return { spots, ticks };
 }
 
@@ -154,7 +183,8 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
   });
 
   const map = useMemo(() => {
-    const { spots, ticks } = mapOf(graph.units);
+    const shape = size.height ? Math.max(0.5, (size.width - MARGIN.left) / size.height) : SHAPE;
+    const { spots, ticks } = mapOf(graph.units, shape);
     const across = (x: number) => MARGIN.left + x * Math.max(1, size.width - MARGIN.left - MARGIN.right);
     const down = (y: number) => MARGIN.top + y * Math.max(1, size.height - MARGIN.top - MARGIN.bottom);
     const placed = spots.map(({ unit, x, y }) => ({ unit, x: across(x), y: down(y) }));
@@ -164,7 +194,7 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
       (spot) => spot.y,
     );
     const at = new Map(placed.map((spot) => [spot.unit.id, spot]));
-    return { placed, at, tree, ticks: ticks.map(({ x, label }) => ({ x: across(x), label })) };
+    return { placed, at, tree, ticks: ticks.map(({ y, label }) => ({ y: down(y), label })) };
   }, [graph, size.width, size.height]);
 
   useEffect(() => {
@@ -203,10 +233,9 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
     }
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = colours.quiet;
-    for (const { x, label } of map.ticks) {
-      context.textAlign = x < size.width / 3 ? "left" : x > (2 * size.width) / 3 ? "right" : "center";
-      context.fillText(label, x, size.height - 8);
-    }
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    for (const { y, label } of map.ticks) context.fillText(label, 8, y);
     drawn.current += 1;
     element.dataset.drawn = String(drawn.current);
     copy.current = () => {
@@ -238,7 +267,7 @@ function MapPicture({ graph, pointed, onPoint, onOpen }: PictureProps) {
       <canvas
         ref={canvas}
         role="img"
-        aria-label={`${plural(graph.units.length, "unit")} in the order of time, a lane for each session, and ${plural(graph.edges.length, "edge")} between them. The list says the same.`}
+        aria-label={`${plural(graph.units.length, "unit")} in the order of time, session by session, line by line, and ${plural(graph.edges.length, "edge")} between them. The list says the same.`}
         onPointerMove={(event) => {
           const unit = find(event);
           event.currentTarget.classList.toggle("over", unit !== undefined);

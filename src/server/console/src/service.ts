@@ -33,7 +33,7 @@ export class Failure extends Error {
 export function failureOf(thrown: unknown): Failure | undefined {
   if (thrown instanceof Failure) return thrown;
   if (thrown instanceof DOMException && thrown.name === "AbortError") return undefined;
-  const command = IS_REPORT ? "ripplemem console" : "ripplemem serve";
+  const command = IS_REPORT ? "ripplemem-eval console" : "ripplemem serve";
   const detail = `The service does not answer. Is \`${command}\` still running?`;
   return new Failure(0, { title: "No connection", detail });
 }

@@ -1,7 +1,7 @@
 // Trace: why did it not remember? A question and a turn; the step that decided, and what would have changed it.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Copied } from "./ask/evidence";
-import { TERMS } from "./ask/unit";
+import { MEANINGS, TERM_MEANINGS, TERMS } from "./ask/meanings";
 import { useEdited } from "./edited";
 import type { ExplainStep, Explanation, FamiliarityTerms, StepState } from "./forms";
 import { ProblemView } from "./problem";
@@ -40,9 +40,12 @@ export function Trace() {
   const [failure, setFailure] = useState<Failure>();
   const [waits, setWaits] = useState(false);
   const [again, setAgain] = useState(0);
+  const [missing, setMissing] = useState<string>();
+  const meant = useRef<() => Promise<string | undefined>>(async () => undefined);
   useEffect(() => {
     setFailure(undefined);
     setExplained(undefined);
+    setMissing(undefined);
     if (!q || !bank.value || (!turn && !unit)) return;
     const stop = new AbortController();
     setWaits(true);
@@ -59,12 +62,20 @@ export function Trace() {
       <h1>Why did it not remember?</h1>
       <form
         class="question"
-        onSubmit={(event) => {
+        onSubmit={async (event) => {
           event.preventDefault();
           const question = text.trim();
-          if (!question) return;
-          if (question === q) setAgain((again) => again + 1);
-          else change({ bank: bank.value, q: question, at: `${new Date().toISOString().slice(0, 16)}:00Z` });
+          const chosen = await meant.current();
+          if (!question) return setMissing("Write the question, too.");
+          if (chosen === undefined && !unit) {
+            return setMissing("Choose a turn, too: no turn of this bank has that id or those words.");
+          }
+          setMissing(undefined);
+          const subject = chosen === undefined ? {} : { turn: chosen, unit: undefined, part: undefined };
+          if (question === q && (chosen === undefined || chosen === turn)) setAgain((again) => again + 1);
+          else if (question === q) change({ bank: bank.value, ...subject });
+          else
+            change({ bank: bank.value, q: question, at: `${new Date().toISOString().slice(0, 16)}:00Z`, ...subject });
         }}
       >
         <input
@@ -78,6 +89,7 @@ export function Trace() {
         />
         <TurnField
           value={turn ?? ""}
+          meant={meant}
           choose={(turn) =>
             change({
               bank: bank.value,
@@ -106,6 +118,7 @@ export function Trace() {
         </p>
       )}
       {asof && <p class="quiet">As of {asof}.</p>}
+      {missing && <p role="alert">{missing}</p>}
       {failure && <ProblemView failure={failure} again={() => setAgain((again) => again + 1)} />}
       {waits && <p role="status">Looking at each step …</p>}
       {!explained && !failure && !waits && (
@@ -231,7 +244,7 @@ function Numbers({ step }: { step: ExplainStep }) {
           </thead>
           <tbody>
             {TERMS.filter((term) => shown.some(([, part]) => part.terms[term] !== undefined)).map((term) => (
-              <tr key={term} class={numbers.lacks === term ? "lacks" : ""}>
+              <tr key={term} title={TERM_MEANINGS[term]} class={numbers.lacks === term ? "lacks" : ""}>
                 <th scope="row">
                   {term}
                   {numbers.lacks === term && " (lacks most)"}
@@ -243,7 +256,7 @@ function Numbers({ step }: { step: ExplainStep }) {
                 ))}
               </tr>
             ))}
-            <tr class="sum">
+            <tr class="sum" title={MEANINGS.share}>
               <th scope="row">share</th>
               {shown.map(([name, part]) => (
                 <td key={name} title={String(part.share)}>

@@ -9,6 +9,7 @@ import { after, before } from "node:test";
 import { chromium } from "playwright-core";
 
 const { CHROMIUM, PICTURES } = process.env;
+const PATIENCE_MILLISECONDS = 180_000;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 let browser;
@@ -30,6 +31,8 @@ export async function opened(
     colorScheme: look,
     reducedMotion: still ? "reduce" : "no-preference",
   });
+  // A wait ends with what it waits for; its limit is for a machine that has much else to do.
+  context.setDefaultTimeout(PATIENCE_MILLISECONDS);
   const page = await context.newPage();
   const wrong = [];
   page.on("console", (message) => {
@@ -77,7 +80,7 @@ export async function accessible(page) {
 
 /** Waits until something is as expected: the page answers a key in its own time. */
 export async function becomes(read, expected, message) {
-  const late = Date.now() + 10_000;
+  const late = Date.now() + PATIENCE_MILLISECONDS;
   while ((await read()) !== expected && Date.now() < late) await new Promise((resume) => setTimeout(resume, 20));
   assert.equal(await read(), expected, message);
 }

@@ -340,7 +340,7 @@ test("changes are counted with those that are not listed, and the other ends of 
   assert.deepEqual(unnamed(diff), ["c", "d"]);
 });
 
-test("a map has a place for every unit, in the order of time, and a lane for every session", async () => {
+test("a map has a place for every unit, in the order of time, and fills its lines", async () => {
   const { mapOf } = await load("src/map.tsx");
   const unit = (id, said_at, session) => ({ id, label: id, said_at, session });
   const { spots, ticks } = mapOf([
@@ -349,12 +349,45 @@ test("a map has a place for every unit, in the order of time, and a lane for eve
     unit("b", "2024-05-01T12:00:00+02:00", "two"),
   ]);
   const places = spots.map(({ unit, x, y }) => `${unit.id} ${x} ${y}`);
-  assert.deepEqual(places, ["a 0 0.25", "b 0.5 0.75", "c 1 0.75"]);
+  assert.deepEqual(places, ["a 0.125 0.5", "b 0.625 0.5", "c 0.875 0.5"]);
   assert.deepEqual(
     ticks.map(({ label }) => label),
-    ["1 May 2024", "3 May 2024"],
+    ["1 May 2024"],
   );
   assert.deepEqual(mapOf([]).spots, []);
+  // However many sessions there are, in turn or in parallel, each half of the picture has a share of the units, and no
+  // two of them the same place.
+  for (const sessions of [1, 7, 60, 600]) {
+    for (const inTurn of [true, false]) {
+      const of = (i) => (inTurn ? Math.floor((i * sessions) / 600) : i % sessions);
+      const many = Array.from({ length: 600 }, (_, i) =>
+        unit(`u${i}`, new Date(Date.UTC(2024, 0, 1) + i * 3_600_000).toISOString(), `s${of(i)}`),
+      );
+      const { spots } = mapOf(many);
+      assert.equal(new Set(spots.map(({ x, y }) => `${x} ${y}`)).size, 600);
+      for (const [left, top] of [
+        [true, true],
+        [true, false],
+        [false, true],
+        [false, false],
+      ]) {
+        const quarter = spots.filter(({ x, y }) => x < 0.5 === left && y < 0.5 === top).length;
+        assert.ok(quarter > 60, `${quarter} of 600 in a quarter, of ${sessions} sessions`);
+      }
+    }
+  }
+});
+
+test("examples name people, and no program", async () => {
+  const { examplesOf } = await load("src/ask/ask.tsx");
+  const said = (speaker, kind) => ({ speaker, kind });
+  const three = [said("Assistant", "assistant"), said("Ann", "person"), said("days_until", "tool")];
+  const mine = ["What do I plan to do?", "What changed for me?", "Where was I last?"];
+  assert.deepEqual(examplesOf(three), mine);
+  assert.deepEqual(examplesOf([said("assistant"), said("user"), said("Claude"), said("Weather Bot")]), mine);
+  assert.match(examplesOf([...three, said("Bo", "person")])[1], /Ann and Bo/);
+  assert.ok(examplesOf([said("Assistant")]).every((question) => !question.includes("Assistant")));
+  assert.deepEqual(examplesOf([]), []);
 });
 
 test("flat and recollection are two lists with what they share, and one list of both", async () => {

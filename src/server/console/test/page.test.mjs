@@ -18,7 +18,8 @@ const opened = (path, options = {}) => openedAt(path, { base: CONSOLE, ...option
 
 /** How often the picture was drawn, once nothing is drawn any more. */
 async function timesDrawn(page) {
-  const canvas = page.locator(".picture canvas");
+  // On a busy machine the first drawing may come late.
+  const canvas = page.locator(".picture canvas[data-drawn]");
   let before;
   let now = await canvas.getAttribute("data-drawn");
   while (now !== before) {
@@ -493,7 +494,7 @@ test("trace: a turn that is found by its words, twelve steps, and the first that
   const { page, close } = await opened(`trace?${HARBOUR}`);
   await page.getByLabel("Question").fill(QUESTION);
   await page.getByLabel("Turn: its id, or words of it").fill("adopted a shipwreck");
-  await page.locator(".turn-field li button").first().click();
+  await page.locator(".turn-field [role=option]").first().click();
   await page.waitForSelector(".rail li");
   const steps = await page.locator(".rail summary b").allTextContents();
   const all = [
@@ -513,6 +514,80 @@ test("trace: a turn that is found by its words, twelve steps, and the first that
   assert.deepEqual(steps, all);
   assert.ok((await page.locator(".outcome-sentence").textContent()).length > 20);
   await accessible(page);
+  await close();
+});
+
+test("trace: words are enough, by the button, by Enter and by the arrows, and what is missing is said", async () => {
+  const { page, close } = await opened(`trace?${HARBOUR}`);
+  const [question, turn] = [page.getByLabel("Question"), page.getByLabel("Turn: its id, or words of it")];
+  const explain = page.getByRole("button", { name: "Explain" });
+  const explained = async (words) => {
+    await page.locator("blockquote", { hasText: words }).waitFor();
+    await page.locator(".rail li").first().waitFor();
+  };
+  await explain.click();
+  await page.getByRole("alert").filter({ hasText: "Write the question" }).waitFor();
+  await question.fill(QUESTION);
+  await turn.fill("no such words");
+  await explain.click();
+  await page.getByRole("alert").filter({ hasText: "Choose a turn" }).waitFor();
+  // The list of turns may come later than the words.
+  await turn.fill("adopted a shipwreck");
+  await explain.click();
+  await explained("adopted a shipwreck");
+  assert.equal(await page.getByRole("alert").count(), 0);
+  const first = new URL(page.url()).hash.match(/turn=([^&]+)/)[1];
+  assert.equal(await turn.inputValue(), decodeURIComponent(first));
+  // By arrows: the second of those that fit.
+  await turn.fill("boat");
+  await page.locator(".turn-field [role=option]").nth(1).waitFor();
+  const second = await page.locator(".turn-field [role=option] small").nth(1).textContent();
+  await turn.press("ArrowDown");
+  await turn.press("ArrowDown");
+  await becomes(() => page.locator(".turn-field [aria-selected=true]").count(), 1);
+  assert.equal(await turn.getAttribute("aria-activedescendant"), "turns-that-fit-1");
+  await accessible(page);
+  await turn.press("Enter");
+  await becomes(async () => second.endsWith(` ${await turn.inputValue()}`), true);
+  await becomes(() => page.evaluate(() => location.hash.includes("turn=")), true);
+  await page.locator(".rail li").first().waitFor();
+  // By Enter, with words alone.
+  await turn.fill("adopted a shipwreck");
+  await turn.press("Enter");
+  await explained("adopted a shipwreck");
+  await close();
+});
+
+test("at 400 pixels nothing of the evidence is cut off, and every number of a bank is there with its name", async () => {
+  const asked = await opened(ASKED, { width: 400 });
+  await answered(asked.page);
+  const cut = () =>
+    asked.page
+      .locator(".said > span")
+      .evaluateAll((texts) => texts.filter((text) => text.scrollHeight > text.clientHeight + 1).length);
+  await becomes(cut, 0);
+  assert.match(await asked.page.locator(".meanings summary").textContent(), /What the numbers mean/);
+  await asked.page.locator(".meanings summary").click();
+  for (const word of ["sufficiency", "share", "ρ"]) {
+    await asked.page.locator(".meanings dt", { hasText: word }).first().waitFor();
+  }
+  await asked.page.screenshot({ path: `${PICTURES}/evidence-400.png` });
+  await asked.close();
+  const { page, close } = await opened(`banks?${HARBOUR}`, { width: 400 });
+  await page.waitForSelector(".bank-table tbody tr");
+  const outside = await page
+    .locator(".bank-table td")
+    .evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth).length);
+  assert.equal(outside, 0);
+  await page.screenshot({ path: `${PICTURES}/banks-400.png` });
+  await close();
+});
+
+test("Health has the units that are held beside those that were written since it began", async () => {
+  const { page, close } = await opened("health");
+  const held = page.locator(".values div", { hasText: "Units held" }).locator("dd");
+  await becomes(async () => Number((await held.textContent()).replaceAll(",", "")) > 0, true);
+  await page.getByRole("heading", { name: "Since the service began" }).waitFor();
   await close();
 });
 

@@ -45,8 +45,9 @@ test("the figures and a question at both widths, light and dark", async () => {
 test("the tables have every category, every retriever and every question once, and filters leave what they say", async () => {
   const { page, close } = await opened("report");
   await ready(page);
-  assert.equal(await page.locator(".categories tbody tr").count(), report.categories.length + 1);
-  assert.equal(await page.locator(".plot .mark").count(), report.retrievers.length, "a mark each in the picture");
+  await becomes(() => page.locator(".categories tbody tr").count(), report.categories.length + 1);
+  // The picture is drawn once the page knows its width.
+  await becomes(() => page.locator(".plot .mark").count(), report.retrievers.length, "a mark each in the picture");
   const overall = report.overall.recollection.recall.mean;
   assert.match(await page.locator(".categories .sum").textContent(), new RegExp((100 * overall).toFixed(1)));
   const ids = async () =>

@@ -51,7 +51,7 @@ impl BankMemory {
     /// The counts and hashes of its units and edges.
     pub(super) fn digest(mut self) -> Result<ExportDigest, PipelineError> {
         self.memory.load(std::mem::take(&mut self.load))?;
-        let census = self.memory.census(CensusProbe { bank: None, listing: false })?.value;
+        let census = self.memory.census(CensusProbe { bank: None, hashing: true, listing: false })?.value;
         Ok(ExportDigest {
             units: census.units,
             semantic_edges: census.semantic_edges,

@@ -49,7 +49,7 @@ pub fn export(
 ) -> Result<ExportReport, TransferError> {
     let log = log::open(&pipeline.log)?;
     let partition = partition_of(bank, log.partitions());
-    if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
+    if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.progress(partition)?.of(bank))? > 0 {
         let (extractors, mut vectors) = (Extractors::new(pipeline, log.news())?, Vectors::new(pipeline));
         // Windows that still wait for the language model are exported in that state; it reads them after the import.
         if let Some(model) = &extractors.model {
@@ -58,7 +58,7 @@ pub fn export(
         let mut stage = Stage::take_over(partition, pipeline, &*log, None)?;
         while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
     }
-    let lag = log.lag(partition, log.read_position(partition)?)?;
+    let lag = log.lag(partition, log.progress(partition)?.of(bank))?;
     // The header comes first and names the model of the vectors.
     let (mut of_partition, mut has_units) = (None, false);
     let live = LiveRecords::of(&*log, Topic::Memory, partition, |key, record| {

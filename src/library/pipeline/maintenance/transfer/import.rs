@@ -22,7 +22,7 @@ use super::{
     file::{FileReader, Line},
 };
 use crate::{
-    log::{self, Log, LogError, Topic, Transaction, partition_of},
+    log::{self, Log, LogError, ReadProgress, Topic, Transaction, partition_of},
     pipeline::{
         PipelineError, Progress,
         forgetting::note_import,
@@ -151,8 +151,9 @@ fn attempt(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ExportSeal, TransferError> {
     let Target { log, from, partition, total, .. } = *target;
-    let next_offset = log.read_position(partition)?;
-    let covering = |memory| Transaction { partition, next_offset, memory, ..Transaction::default() };
+    let ReadProgress { through: next_offset, behind } = log.progress(partition)?;
+    let covering =
+        |memory| Transaction { partition, next_offset, behind: behind.clone(), memory, ..Transaction::default() };
     // An empty transaction: a reader that reaches it has seen every earlier commit.
     log.commit(&covering(Vec::new()))?;
     let found = compare(target)?;

@@ -9,8 +9,8 @@ use std::{
 use super::{BankReader, TransferError, export, export_beside, file::FileReader, import, import::into_log};
 use crate::{
     log::{
-        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, Record, SourceLog, SourceState, SourceWriter,
-        Topic, Transaction, TransactionEnd, Written,
+        self, LiveKey, Log, LogEntry, LogError, RawRecord, ReadBatch, ReadProgress, Record, SourceLog, SourceState,
+        SourceWriter, Topic, Transaction, TransactionEnd, Written,
     },
     pipeline::Service,
 };
@@ -29,6 +29,14 @@ struct FailingLog {
 impl SourceLog for FailingLog {
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
         self.log.take_source(source)
+    }
+
+    fn id_salt(&self) -> Result<nouns::model::IdSalt, LogError> {
+        self.log.id_salt()
+    }
+
+    fn deletions(&self) -> &log::Deletions {
+        self.log.deletions()
     }
 }
 
@@ -75,8 +83,8 @@ impl Log for FailingLog {
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         self.log.lag(partition, position)
     }
-    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
-        self.log.read_position(partition)
+    fn progress(&self, partition: u32) -> Result<ReadProgress, LogError> {
+        self.log.progress(partition)
     }
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
         self.log.live_keys(partition)
@@ -96,7 +104,7 @@ impl Log for FailingLog {
     fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<Written, LogError> {
         self.log.append_with_entries(events, entries)
     }
-    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<ReadProgress, LogError> {
         self.log.replay(partition, each)
     }
 }

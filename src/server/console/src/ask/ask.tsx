@@ -1,7 +1,7 @@
 // Ask: a question, its ripple, and the evidence.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useEdited } from "../edited";
-import type { Evidence, History } from "../forms";
+import type { Evidence, History, Turns, TurnView } from "../forms";
 import { isTyping } from "../frame";
 import { ProblemView } from "../problem";
 import { change, place } from "../route";
@@ -11,6 +11,7 @@ import { count, plural, share } from "../words";
 import { AsOf } from "./as_of";
 import { ContextView, EvidenceList, JsonView } from "./evidence";
 import { layoutOf } from "./layout";
+import { MEANINGS, Meanings } from "./meanings";
 import { Player } from "./player";
 import { rippleOf } from "./ripple";
 import { SideBySide } from "./side_by_side";
@@ -157,30 +158,35 @@ export function Ask() {
   );
 }
 
+/** Names of programs, where a source does not say what a speaker is. */
+const PROGRAMS = /^(ai|agent|assistant|bot|chatgpt|claude|gemini|gpt\S*|model|system|tool|function)$|\bbot$/i;
+
+/** Questions about the people of a bank, by their turns. Of one person alone they are that person's own. */
+export function examplesOf(turns: Pick<TurnView, "speaker" | "kind">[]): string[] {
+  const said = new Map<string, number>();
+  for (const { speaker, kind } of turns)
+    if (kind === "person" || (!kind && !PROGRAMS.test(speaker))) said.set(speaker, (said.get(speaker) ?? 0) + 1);
+  const [first, second] = [...said].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  if (!first) return turns.length ? ["What was decided?", "What is still open?"] : [];
+  if (!second) return ["What do I plan to do?", "What changed for me?", "Where was I last?"];
+  return [`What did ${first} plan to do?`, `What did ${first} and ${second} agree on?`, `Where was ${first} last?`];
+}
+
 /** What is seen before the first question: questions of the bank's own names. */
 function Beginning({ ask }: { ask: (text: string) => void }) {
-  const [names, setNames] = useState<string[]>();
+  const [questions, setQuestions] = useState<string[]>([]);
   useEffect(() => {
+    setQuestions([]);
     if (!bank.value) return;
     const stop = new AbortController();
-    get<{ turns: { speaker: string }[] }>("turns", { bank: bank.value, limit: 200 }, stop.signal).then(
-      ({ turns }) => {
-        const said = new Map<string, number>();
-        for (const { speaker } of turns) said.set(speaker, (said.get(speaker) ?? 0) + 1);
-        setNames([...said].sort((a, b) => b[1] - a[1]).map(([name]) => name));
-      },
-      () => setNames([]),
+    get<Turns>("turns", { bank: bank.value, limit: 200 }, stop.signal).then(
+      ({ turns }) => setQuestions(examplesOf(turns)),
+      () => setQuestions([]),
     );
     return () => stop.abort();
   }, [bank.value]);
   if (!bank.value) return <p class="empty">No bank has a turn yet. Live can put one.</p>;
-  const [first, second] = names ?? [];
-  if (!first) return null;
-  const questions = [
-    `What did ${first} plan to do?`,
-    second ? `What did ${first} and ${second} agree on?` : `What changed for ${first}?`,
-    `Where was ${first} last?`,
-  ];
+  if (!questions.length) return null;
   return (
     <div class="empty">
       <p>
@@ -228,7 +234,6 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
   const { tokens, trace } = answer;
   const verdict = answer.supported ? "Supported" : "Not supported";
   const facts = [
-    `sufficiency ${share(answer.sufficiency)}`,
     plural(answer.units.length, "unit"),
     tokens && plural(tokens.spent, "token"),
     trace.scale && `${plural(trace.scale.parts_total, "part")} scored`,
@@ -239,16 +244,19 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
     <div class={waits ? "answer stale" : "answer"}>
       <p class="verdict">
         <strong class={answer.supported ? "good" : "bad"}>{verdict}</strong>
+        <span title={MEANINGS.sufficiency}>sufficiency {share(answer.sufficiency)}</span>
         {facts.map((fact) => (
           <span key={fact}>{fact}</span>
         ))}
       </p>
-      {!answer.supported && (
+      {answer.notice && <p role="status">{`${answer.notice.message}.`}</p>}
+      {!answer.supported && answer.units.length > 0 && (
         <p class="quiet">
-          Nothing in this memory supports an answer: the agent should say that it does not know. The nearest units are
-          below.
+          Nothing was found that surely supports an answer. That is a hint: the nearest units are below, and one of them
+          may still hold it.
         </p>
       )}
+      <Meanings />
       <div class="both">
         <div class="ripple">
           <h2>Ripple</h2>

@@ -5,6 +5,7 @@ import { toTrace } from "../frame";
 import { IS_REPORT } from "../mode";
 import { place } from "../route";
 import { saidAt, share } from "../words";
+import { MEANINGS } from "./meanings";
 import type { Ripple } from "./ripple";
 
 /** On a narrow screen the picture follows the first of the evidence. */
@@ -54,12 +55,16 @@ export function EvidenceList({ answer, ripple, pointed, fresh, onPoint, onOpen }
               <span class="facts">
                 <span>{saidAt(unit.excerpts[0]?.said_at ?? unit.said_at)}</span>
                 {waysIn(unit, places).map((way) => (
-                  <span key={way.text} class={way.kind}>
+                  <span
+                    key={way.text}
+                    class={way.kind}
+                    title={way.text.startsWith("share") ? MEANINGS.share : undefined}
+                  >
                     {way.text}
                   </span>
                 ))}
                 {unit.anchor && <span>anchor</span>}
-                <span title={`ρ ${unit.rho}`}>ρ {share(unit.rho)}</span>
+                <span title={`${MEANINGS.rho} Here it is ${unit.rho}.`}>ρ {share(unit.rho)}</span>
               </span>
             </button>
           </li>

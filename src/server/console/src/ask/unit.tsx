@@ -8,6 +8,7 @@ import { change, place } from "../route";
 import { type Failure, failureOf, get } from "../service";
 import { bank } from "../session";
 import { plural, saidAt, share, short } from "../words";
+import { MEANINGS, TERM_MEANINGS, TERMS, type Term } from "./meanings";
 import { type Ripple, waysOf } from "./ripple";
 
 /** On a screen this narrow the drawer covers everything, so it takes the focus. */
@@ -114,7 +115,7 @@ export function UnitDrawer({ id, answer, ripple, close }: Props) {
         ))}
         {found?.reason && <li>{found.reason}</li>}
         {evidence && (
-          <li>
+          <li title={MEANINGS.rho}>
             Order in the evidence ρ {share(evidence.rho)}
             {evidence.anchor ? "; the walk began here" : ""}
           </li>
@@ -192,10 +193,6 @@ function apartWords(milliseconds: number): string {
       : `${Math.round(hours / 24)} days apart`;
 }
 
-export const TERMS = ["meaning", "pair", "words", "speaker", "month", "marks", "around", "session", "rerank"] as const;
-
-type Term = (typeof TERMS)[number];
-
 /** The terms that a score has: only a reranker's may be absent. */
 function termsOf(terms: FamiliarityTerms): [Term, number][] {
   const all = TERMS.map((term): [Term, number | undefined] => [term, terms[term]]);
@@ -210,7 +207,7 @@ export function TermBars({ terms }: { terms: FamiliarityTerms }) {
     <table class="terms">
       <tbody>
         {shown.map(([term, value]) => (
-          <tr key={term}>
+          <tr key={term} title={TERM_MEANINGS[term]}>
             <th scope="row">{term}</th>
             <td>
               <i class={value < 0 ? "bar less" : "bar"} style={{ width: `${(100 * Math.abs(value)) / most}%` }} />

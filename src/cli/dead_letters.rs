@@ -1,0 +1,187 @@
+//! `ripplemem dead-letters`.
+//!
+//! In: what dead letters have in common: words, senders, reasons, sources, a bank. Out: how many there are and the
+//! latest; with `--remove`, once the user agrees, their removal from every stored byte. On Kafka they are listed, and
+//! leave their topic as its settings say.
+
+use std::{
+    io::{BufRead as _, IsTerminal as _},
+    process::ExitCode,
+};
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use heart::recall::one_line;
+use nouns::{
+    config::{LogKind, Pipeline},
+    model::Bank,
+};
+use ripplemem::{
+    log,
+    pipeline::{Erased, HeldLetters, LetterSelector, empty_letters, held_letters},
+};
+use server::api::{self, DeadLetterView, SelectLetters};
+use terminal::{print, say};
+
+use super::{
+    forgets::{ensure_embedded, erased_line},
+    memory_arguments::MemoryArguments,
+    reached::{Memory, open_or_reach},
+};
+
+/// Characters of a record in a line.
+const BEGINNING: usize = 80;
+
+/// List the records that were rejected (dead letters), or remove them.
+#[derive(Args)]
+pub(crate) struct DeadLetters {
+    /// Letters that hold these words, in whatever form they are typed; - reads them from standard input, one a line.
+    /// May be given several times.
+    #[arg(long, allow_hyphen_values = true)]
+    words: Vec<String>,
+    /// Letters whose record states this whole name as its sender. May be given several times.
+    #[arg(long = "sender", value_name = "NAME")]
+    senders: Vec<String>,
+    /// Letters whose reason holds this text. May be given several times.
+    #[arg(long = "reason", value_name = "TEXT")]
+    reasons: Vec<String>,
+    /// Letters whose source holds this text, such as the name of a file. May be given several times.
+    #[arg(long = "source", value_name = "TEXT")]
+    sources: Vec<String>,
+    /// Letters of this bank.
+    #[arg(long)]
+    bank: Option<String>,
+    /// With --bank: also those whose bank cannot be read.
+    #[arg(long, requires = "bank")]
+    bankless: bool,
+    /// Every letter.
+    #[arg(long)]
+    all: bool,
+    /// Remove them from every stored byte.
+    #[arg(long)]
+    remove: bool,
+    /// With --remove: without asking.
+    #[arg(long, requires = "remove")]
+    yes: bool,
+    /// Most letters that are shown, the latest.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    limit: u64,
+    /// Print letters as JSON, one a line, with their records.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl DeadLetters {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let pipeline = self.memory.pipeline()?;
+        let mut words = Vec::new();
+        for word in self.words {
+            if word == "-" {
+                let lines = std::io::stdin().lock().lines().collect::<std::io::Result<Vec<String>>>()?;
+                words.extend(lines.into_iter().filter(|line| !line.trim().is_empty()));
+            } else {
+                words.push(word);
+            }
+        }
+        let mut select = LetterSelector {
+            words,
+            senders: self.senders,
+            reasons: self.reasons,
+            sources: self.sources,
+            bank: self.bank.as_deref().map(Bank::parse).transpose()?,
+            bankless: self.bankless,
+            all: self.all,
+        };
+        if !self.remove && select == LetterSelector::default() {
+            // A list of everything shows no more than `ripplemem tap dead-letters` does.
+            select.all = true;
+        }
+        select.check()?;
+        if self.remove {
+            ensure_embedded(&pipeline)?;
+        }
+        let asked = Asked { limit: self.limit as usize, json: self.json, remove: self.remove, yes: self.yes };
+        asked.carry_out(&pipeline, select)
+    }
+}
+
+/// What becomes of the letters.
+struct Asked {
+    limit: usize,
+    json: bool,
+    remove: bool,
+    yes: bool,
+}
+
+impl Asked {
+    fn carry_out(&self, pipeline: &Pipeline, select: LetterSelector) -> Result<ExitCode> {
+        let listed = |HeldLetters { count, latest }: HeldLetters| -> (u64, Vec<DeadLetterView>) {
+            (count, latest.into_iter().map(DeadLetterView::of).collect())
+        };
+        if pipeline.log.kind == LogKind::Kafka {
+            let (count, shown) = listed(held_letters(&*log::open(&pipeline.log)?, &select, self.limit)?);
+            return self.show(count, &shown).map(|()| ExitCode::SUCCESS);
+        }
+        let (removed, erased): (u64, Option<Erased>) = match open_or_reach(pipeline)? {
+            Memory::Here(mut service) => {
+                let (count, shown) = listed(held_letters(service.log(), &select, self.limit)?);
+                self.show(count, &shown)?;
+                if !self.is_agreed(count)? {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                service.pause_model();
+                service.catch_up()?;
+                let removed = empty_letters(service.log(), &pipeline.forget, &select, None)?;
+                (removed, if removed > 0 { Some(service.erase()?) } else { None })
+            }
+            Memory::There(reached) => {
+                let list = SelectLetters { select, remove: false, limit: Some(self.limit) };
+                let api::DeadLetters { letters, shown, .. } = reached.post("/v1/admin/dead-letters", &list)?;
+                self.show(letters, &shown)?;
+                if !self.is_agreed(letters)? {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                let remove = SelectLetters { remove: true, limit: Some(0), ..list };
+                let api::DeadLetters { removed, erased, .. } = reached.post("/v1/admin/dead-letters", &remove)?;
+                (removed.unwrap_or_default(), erased)
+            }
+        };
+        if let Some(erased) = erased {
+            say(&erased_line(erased));
+        }
+        print(&format!("{removed} dead letters removed\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn show(&self, count: u64, shown: &[DeadLetterView]) -> Result<()> {
+        for letter in shown {
+            let line = if self.json {
+                serde_json::to_string(letter)?
+            } else {
+                let DeadLetterView { offset, at, bank, origin, reason, payload } = letter;
+                let beginning: String = one_line(payload).chars().take(BEGINNING).collect();
+                let bank = bank.as_ref().map(|bank| format!(", bank {bank}")).unwrap_or_default();
+                let (origin, reason) = (one_line(origin), one_line(reason));
+                format!("{offset}\t{at:.0}\t{origin}{bank}\t{reason}\t{beginning}")
+            };
+            print(&format!("{line}\n"))?;
+        }
+        say(&format!("{count} dead letters"));
+        Ok(())
+    }
+
+    /// Whether the letters are to be removed.
+    fn is_agreed(&self, count: u64) -> Result<bool> {
+        if !self.remove || count == 0 || self.yes {
+            return Ok(self.remove && count > 0);
+        }
+        let input = std::io::stdin();
+        ensure!(input.is_terminal(), "nothing was removed; --yes removes these {count} dead letters");
+        say(&format!("remove these {count} dead letters for good? Type yes."));
+        let mut answer = String::new();
+        input.lock().read_line(&mut answer)?;
+        Ok(answer.trim() == "yes")
+    }
+}

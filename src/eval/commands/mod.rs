@@ -1,0 +1,15 @@
+//! The commands of `ripplemem-eval`, one file each.
+//!
+//! In: arguments. Out: results on stdout, messages and progress on stderr, and an exit code. Without a command,
+//! `benchmark` scores the memory on a file.
+
+mod agents;
+mod benchmark;
+mod calibrate;
+mod console;
+mod conversations;
+mod evaluated_pipeline;
+mod fit;
+mod schema;
+
+pub(crate) use benchmark::Arguments;

@@ -1,0 +1,101 @@
+//! The deletions that this process has read in a log.
+//!
+//! In: each deletion that an extraction of this process reads or restores, and each turn that it does not keep because
+//! of one. Out: whether a version of a turn is deleted, and how many turns of a bank were not kept. It holds a hash for
+//! each deleted turn, and no id and no word. It knows nothing of partitions that another process extracts.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, RwLock},
+};
+
+use nouns::{
+    model::{Bank, TurnEvent},
+    sync,
+};
+
+/// What is deleted.
+#[derive(Debug, Default)]
+pub struct Deletions {
+    /// The version up to which each turn is deleted. At the same version a deletion wins (decision 4), so in whichever
+    /// order they come, such a version of the turn is not kept.
+    versions: RwLock<HashMap<u128, u64>>,
+    /// Turns that came after their deletion, by bank, since this process began to read.
+    not_kept: Mutex<HashMap<Bank, u64>>,
+}
+
+impl Deletions {
+    /// Notes that a turn is deleted up to a version.
+    pub fn note(&self, bank: &Bank, turn: &str, version: u64) {
+        let mut versions = self.versions.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = versions.entry(key(bank, turn)).or_default();
+        *known = version.max(*known);
+    }
+
+    /// Whether a version of a turn is deleted, as far as this process has read.
+    #[must_use]
+    pub fn cover(&self, bank: &Bank, turn: &str, version: u64) -> bool {
+        let versions = self.versions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        !versions.is_empty() && versions.get(&key(bank, turn)).is_some_and(|deleted| version <= *deleted)
+    }
+
+    /// Takes an event in the order of the log. Whether it is a turn that is not kept because it was deleted before.
+    pub(crate) fn read(&self, event: &TurnEvent) -> bool {
+        match event {
+            TurnEvent::Deletion(deletion) => self.note(&deletion.bank, &deletion.turn, deletion.version),
+            TurnEvent::Turn(turn) if self.cover(&turn.bank, &turn.turn, turn.version) => {
+                *sync::lock(&self.not_kept).entry(turn.bank.clone()).or_default() += 1;
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// How many turns of a bank were not kept since this process began to read.
+    #[must_use]
+    pub fn not_kept(&self, bank: &Bank) -> u64 {
+        sync::lock(&self.not_kept).get(bank).copied().unwrap_or(0)
+    }
+}
+
+fn key(bank: &Bank, turn: &str) -> u128 {
+    let bank = bank.as_str();
+    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
+    hash.update(&(bank.len() as u64).to_le_bytes());
+    hash.update(bank.as_bytes());
+    hash.update(turn.as_bytes());
+    hash.digest128()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nouns::model::{Deletion, EventTime, Turn};
+
+    #[test]
+    fn a_turn_that_comes_after_its_deletion_is_not_kept_until_a_higher_version() {
+        let (deletions, bank) = (Deletions::default(), Bank::parse("b").unwrap());
+        let turn = |id: &str, version: u64| {
+            let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
+            TurnEvent::Turn(Turn { version, ..Turn::new(bank.clone(), id, "Ann", "hi", time) })
+        };
+        let deletion = |id: &str, version: u64| Deletion { bank: bank.clone(), turn: id.to_owned(), version };
+        let events = [
+            (turn("1", 0), false),
+            (TurnEvent::Deletion(deletion("1", 3)), false),
+            (turn("1", 0), true),
+            (turn("1", 3), true),
+            (turn("1", 4), false),
+            (TurnEvent::Deletion(deletion("2", u64::MAX)), false),
+            (TurnEvent::Deletion(deletion("2", 1)), false),
+            (turn("2", 7), true),
+            (turn("3", 0), false),
+        ];
+        for (event, not_kept) in events {
+            assert_eq!(deletions.read(&event), not_kept, "{event:?}");
+        }
+        assert_eq!(deletions.not_kept(&bank), 3);
+        assert!(!deletions.cover(&Bank::parse("c").unwrap(), "1", 0));
+    }
+}

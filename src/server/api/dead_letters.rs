@@ -1,0 +1,125 @@
+//! Dead letters for administrators: which there are, and removing them.
+//!
+//! In: what the letters have in common, and the caller, who needs the right `admin` in every bank, since most letters
+//! are of none. Out: how many there are and the latest; or, on a log in a directory, the same letters removed from every
+//! stored byte. Those of a bank that is held stay.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{blocking::blocking, operations::Operations, problem::Problem};
+use crate::access::{Caller, Right};
+use nouns::model::Bank;
+use ripplemem::pipeline::{Erased, HeldLetter, HeldLetters, LetterSelector, empty_letters, held_letters};
+
+/// Letters that are shown if the request does not say.
+const SHOWN: usize = 20;
+/// Most letters that are shown.
+const MOST_SHOWN: usize = 1_000;
+
+/// Dead letters to list or to remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SelectLetters {
+    /// Which of them.
+    pub select: LetterSelector,
+    /// Removes them from every stored byte, as `POST /v1/admin/erase` erases turns; needs a log in a directory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remove: bool,
+    /// Most letters that are shown, before they are removed; 20 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000))]
+    pub limit: Option<usize>,
+}
+
+/// Dead letters that were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLetters {
+    /// How many there are, or were before they were removed.
+    pub letters: u64,
+    /// The latest of them, the latest first.
+    pub shown: Vec<DeadLetterView>,
+    /// How many were removed; absent where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<u64>,
+    /// What it took to erase their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
+}
+
+/// A dead letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLetterView {
+    /// Its offset in the log.
+    pub offset: u64,
+    /// When it was written.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// The bank that it was for; absent where that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Bank>,
+    /// Where the record came from.
+    pub origin: String,
+    /// What was wrong and what to do.
+    pub reason: String,
+    /// The record, cut to 4,096 bytes.
+    pub payload: String,
+}
+
+impl DeadLetterView {
+    /// The JSON form of a letter.
+    #[must_use]
+    pub fn of(HeldLetter { offset, append_ms, letter }: HeldLetter) -> Self {
+        let at = Timestamp::from_millisecond(append_ms).unwrap_or_default();
+        Self { offset, at, bank: letter.bank, origin: letter.origin, reason: letter.reason, payload: letter.payload }
+    }
+}
+
+impl SelectLetters {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// [`Problem`] names the field.
+    fn check(&self) -> Result<usize, Problem> {
+        self.select.check().map_err(|problem| Problem::invalid(format!("select: {problem}")))?;
+        match self.limit.unwrap_or(SHOWN) {
+            limit @ 0..=MOST_SHOWN => Ok(limit),
+            limit => Err(Problem::invalid(format!("limit: {limit}; allowed is 0 to {MOST_SHOWN}"))),
+        }
+    }
+}
+
+impl Operations {
+    /// Lists dead letters, or removes them.
+    ///
+    /// # Errors
+    /// [`Problem`] for a wrong field, without the right, where letters are to be removed on Kafka, or if the log failed.
+    pub async fn dead_letters(&self, who: &Caller, asked: SelectLetters) -> Result<DeadLetters, Problem> {
+        who.may_everywhere(Right::Admin)?;
+        let limit = asked.check()?;
+        let SelectLetters { select, remove, .. } = asked;
+        let log = Arc::clone(&self.log);
+        if remove && log.erasable().is_none() {
+            return Err(Problem::invalid(
+                "remove: on Kafka, dead letters leave their topic as its retention.ms and segment.ms say; `ripplemem \
+                 validate FILE --topics` names the hours, and log.kafka.dead_letters_retention_hours sets them",
+            ));
+        }
+        let memory = remove.then(|| self.memory()).transpose()?;
+        blocking(move || {
+            let HeldLetters { count, latest } = held_letters(&*log, &select, limit)?;
+            let shown = latest.into_iter().map(DeadLetterView::of).collect();
+            let listed = DeadLetters { letters: count, shown, removed: None, erased: None };
+            let Some(memory) = memory else { return Ok(listed) };
+            let removed = empty_letters(&*log, memory.forget_settings(), &select, None)?;
+            let erased = if removed > 0 { Some(memory.erase()?) } else { None };
+            Ok(DeadLetters { removed: Some(removed), erased, ..listed })
+        })
+        .await
+    }
+}
