@@ -65,5 +65,7 @@ pub use retention::{Outlived, Retention, RetentionLook, RetentionNews, Retention
 pub use rule::RetentionRule;
 pub use search::{Found, Search};
 pub(super) use since::{compare_points, forgotten_since};
-pub(super) use unreadable::{unreadable_entries, unreadable_entry};
+pub(super) use unreadable::unreadable_entries;
+#[cfg(feature = "kafka")]
+pub(super) use unreadable::unreadable_entry;
 pub use verify::{Verdict, Verified, VerifiedOperation, VerifiedOperations, verify, verify_operations};
