@@ -182,7 +182,9 @@ mod tests {
         drop(held);
         // It was given the place, and leaves before it looks.
         drop(given);
-        assert!((&mut stays).now_or_never().expect("the next").is_ok());
-        assert_eq!(sync::lock(&places.state).taken, 1, "until it is dropped");
+        let place = (&mut stays).now_or_never().expect("the next").expect("a place");
+        assert_eq!((sync::lock(&places.state).taken, places.waiting()), (1, 0));
+        drop(place);
+        assert_eq!(sync::lock(&places.state).taken, 0);
     }
 }

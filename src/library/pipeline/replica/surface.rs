@@ -66,7 +66,7 @@ pub struct Replica {
     past: PastMemories<Self>,
     /// Of a memory of the past.
     pub(super) since: Option<ForgottenSince>,
-    reached: ReachedOffsets,
+    pub(super) reached: ReachedOffsets,
     /// The changes, for those who watch banks.
     changes: Arc<Changes>,
 }
@@ -448,39 +448,6 @@ impl Replica {
         }
         self.changes.loaded(partition, watched);
         Ok(true)
-    }
-
-    /// The first offset of a turns partition that the memory does not reflect, of any bank, where known.
-    #[must_use]
-    pub fn position(&self, partition: u32) -> Option<u64> {
-        self.reached.of(partition, None)
-    }
-
-    /// As [`Self::position`], of the turns of one bank.
-    #[must_use]
-    pub fn position_of(&self, partition: u32, bank: &Bank) -> Option<u64> {
-        self.reached.of(partition, Some(bank))
-    }
-
-    /// How far the memory reflects a turns partition, where known.
-    #[must_use]
-    pub fn progress(&self, partition: u32) -> Option<ReadProgress> {
-        self.reached.progress(partition)
-    }
-
-    /// Counts offsets that hold no turn as reflected, where every turn before them is: a question may wait for one of
-    /// them, and no turn is missing because of them.
-    ///
-    /// # Errors
-    /// [`PipelineError::Log`].
-    pub fn pass_markers(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
-        if let Some(from) = self.progress(partition).map(|progress| progress.through) {
-            let to = log.after_markers(partition, from)?;
-            if to > from {
-                self.reached.pass(partition, from, to);
-            }
-        }
-        Ok(())
     }
 
     /// The changes to the banks that are watched.

@@ -1,12 +1,15 @@
-//! Smaller reads of a memory: units by id, all units and edges of a bank, when it was written, the points of
-//! its past and what changed between two.
+//! Smaller reads of a memory: how far it reflects the turns, units by id, all units and edges of a bank, when it was
+//! written, the points of its past and what changed between two.
 //!
 //! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
 
 use std::sync::Arc;
 
 use super::{PipelineError, surface::Replica};
-use crate::snapshot::{AsOf, BankDiff, HistoryPoint, SnapshotError};
+use crate::{
+    log::{Log, ReadProgress},
+    snapshot::{AsOf, BankDiff, HistoryPoint, SnapshotError},
+};
 use heart::memory::{Answered, Census, CensusProbe, UnitBody};
 use nouns::{
     model::{Bank, UnitId},
@@ -14,6 +17,39 @@ use nouns::{
 };
 
 impl Replica {
+    /// The first offset of a turns partition that the memory does not reflect, of any bank, where known.
+    #[must_use]
+    pub fn position(&self, partition: u32) -> Option<u64> {
+        self.reached.of(partition, None)
+    }
+
+    /// As [`Self::position`], of the turns of one bank.
+    #[must_use]
+    pub fn position_of(&self, partition: u32, bank: &Bank) -> Option<u64> {
+        self.reached.of(partition, Some(bank))
+    }
+
+    /// How far the memory reflects a turns partition, where known.
+    #[must_use]
+    pub fn progress(&self, partition: u32) -> Option<ReadProgress> {
+        self.reached.progress(partition)
+    }
+
+    /// Counts offsets that hold no turn as reflected, where every turn before them is: a question may wait for one of
+    /// them, and no turn is missing because of them.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn pass_markers(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
+        if let Some(from) = self.progress(partition).map(|progress| progress.through) {
+            let to = log.after_markers(partition, from)?;
+            if to > from {
+                self.reached.pass(partition, from, to);
+            }
+        }
+        Ok(())
+    }
+
     /// Units of a bank as of one epoch, by id; those that are not in the bank are left out.
     ///
     /// # Errors
