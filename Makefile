@@ -3,25 +3,27 @@
 
 # Find cargo where rustup installs it, even if the shell's profile was not read.
 export PATH := $(PATH):$(HOME)/.cargo/bin
-BINARY := target/release/ripplemem
-# The tests of the `qwen3` feature. They need a second build of the crate with candle, about four
-# minutes, so `make soak` runs them and `make test` does not. Unoptimised, since it is built for
-# these tests alone.
-TEST_QWEN3 := cargo test --release --locked -p ripplemem-models --features qwen3 \
-	--config profile.release.package.ripplemem-models.opt-level=0 --lib embed::qwen3
+BINARY := target/debug/ripplemem
+# The tests of the `qwen3` feature. They need a second build of the crate with candle, so `make soak` runs them and
+# `make test` does not.
+TEST_QWEN3 := cargo test --locked -p ripplemem-models --features qwen3 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test dist check-dist dev console test-data test-model bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test release dist check-dist dev console test-data test-model bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models and buckets, which a first look does not need. On a terminal it goes
-# on to serve the samples, for a browser.
+# on to serve the samples, for a browser. What it compiles, `make test` uses.
 DEMO := --no-default-features --features console
 demo: setup
-	cargo build --release --locked $(DEMO)
+	cargo build --locked $(DEMO)
 	@if [ -t 0 ]; then $(BINARY) demo --console; else $(BINARY) demo; fi
 
 test: setup browser
-	scripts/test --profile release
+	scripts/test
+
+# The programs in target/release, with everything optimised: for evaluations, and for memories of many turns.
+release: setup
+	cargo build --release --locked --workspace --bins
 
 # The packages of this machine's kind, in dist/ (docs/install.md). `make check-dist` installs each of them in a bare system.
 dist: setup
@@ -30,8 +32,8 @@ dist: setup
 check-dist:
 	scripts/check_dist
 
-# The quick loop: `make dev` builds the program in target/debug, `make test-heart` runs the unit tests of src/heart
-# there, `make test-heart ONLY=recall` those with that name. Naming the program beside a crate gives both builds
+# The quick loop: `make dev` builds the whole program, `make test-heart` runs the unit tests of src/heart,
+# `make test-heart ONLY=recall` those with that name. Naming the program beside a crate gives both builds
 # the same features, so that neither compiles a dependency again.
 dev: setup
 	cargo build --locked --bin ripplemem
@@ -46,14 +48,14 @@ console:
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
 # recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
 test-data: setup
-	cargo test --release --locked --test ripplemem chat_samples -- --nocapture
-	cargo test --release --locked --test ripplemem live_recorded -- --nocapture
+	cargo test --locked --test ripplemem chat_samples -- --nocapture
+	cargo test --locked --test ripplemem live_recorded -- --nocapture
 	$(TEST_CHAT)
 
 # The language-model path against SmolLM2-135M-Instruct, which runs on this machine. Skipped, by name,
 # where pip cannot install it.
 test-model: setup
-	cargo test --release --locked --test ripplemem real_model -- --ignored --nocapture
+	cargo test --locked --test ripplemem real_model -- --ignored --nocapture
 
 # The tests that take long: those of the features `qwen3` and `otlp`, the kill tests with their full number of
 # seeded rounds, half an hour of flood, an hour of steady load, a million mutated records of exports and requests,
@@ -114,16 +116,16 @@ bench-http: setup
 FEATURES := --features ripplemem/otlp,ripplemem/qwen3
 check:
 	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets $(FEATURES) -- -D warnings
-	cargo clippy --release --locked $(DEMO) -- -D warnings
-	cargo clippy --release --locked --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps $(FEATURES)
+	cargo clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings
+	cargo clippy --locked $(DEMO) -- -D warnings
+	cargo clippy --locked --no-default-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps $(FEATURES)
 	scripts/console --check
 
 # Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
 # ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.
 up: model
-	cargo build --release --locked
+	cargo build --locked
 	@scripts/broker up
 
 down:
@@ -132,7 +134,7 @@ down:
 
 # Starts the scripted model alone.
 model:
-	cargo build --release --locked --bin scripted-model
+	cargo build --locked --bin scripted-model
 	@scripts/model up
 
 # Starts a real language model for pipelines/llm-local.toml; MODEL=large takes the larger one.

@@ -2,7 +2,7 @@
 //!
 //! In: a directory, and optionally the name of an embedding model. Out: what was asked and recalled, and
 //! how the graph changed. Needs no network with the model `fixed`, which knows words and no meanings:
-//! `cargo run --release --example remember_and_ask -- /tmp/memory`. For the default model of `ripplemem`,
+//! `cargo run --example remember_and_ask -- /tmp/memory`. For the default model of `ripplemem`,
 //! add `all-MiniLM-L6-v2-int8`.
 
 #![allow(clippy::print_stdout)]

@@ -199,9 +199,9 @@ fn a_store_that_fails_at_random() {
 
 /// A running service continues while its store fails, and writes snapshots again once it is available.
 #[test]
-fn a_service_outlives_its_store() {
+fn a_service_on_kafka_outlives_its_store() {
     let _turn = turn();
-    let test = "buckets::a_service_outlives_its_store";
+    let test = "buckets::a_service_on_kafka_outlives_its_store";
     let (Some(server), Some(broker)) = (Server::start(test), Broker::shared(test)) else { return };
     let snapshots = "[snapshot]\ndirectory = \"s3://memory/service\"\ninterval_seconds = 1\n";
     let home = Home::new(&broker, "bucket", snapshots);

@@ -364,7 +364,7 @@ fn the_commands_of_getting_started_run() {
         // The rule: what `make` does is tested elsewhere; everything else runs as it stands.
         let script: String =
             block.lines().filter(|line| !line.starts_with("make ")).map(|l| format!("{l}\n")).collect();
-        let script = script.replace("target/release/ripplemem", env!("CARGO_BIN_EXE_ripplemem"));
+        let script = script.replace("target/debug/ripplemem", env!("CARGO_BIN_EXE_ripplemem"));
         let mut shell = Command::new("sh");
         let output = shell.args(["-eu", "-c", &script]).current_dir(home.path()).stdin(Stdio::null()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);

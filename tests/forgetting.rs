@@ -444,7 +444,7 @@ fn questions_turns_and_snapshots_go_on_while_words_are_erased() {
 #[test]
 fn an_operation_that_is_killed_is_done_by_the_next_start_or_was_never_begun() {
     const TURNS: usize = 1_500;
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
+    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
     let home = tempfile::tempdir().unwrap();
     let file = write(
         &home.path().join("p.toml"),

@@ -204,7 +204,7 @@ fn listed(service: &HttpClient, user: &str) -> Vec<(String, String)> {
 
 #[test]
 fn a_service_killed_while_it_writes_keeps_what_it_acknowledged_over_http() {
-    let rounds = number("RIPPLEMEM_HTTP_KILL_ROUNDS", 4);
+    let rounds = number("RIPPLEMEM_HTTP_KILL_ROUNDS", 3);
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "http.mem0 = true\nlog.partitions = 3\n");
     let sent = Mutex::new(Sent::default());

@@ -159,7 +159,7 @@ fn killed_instances_lose_nothing_and_answer_every_question() {
     let _turn = turn();
     let test = "kafka_instances::killed_instances_lose_nothing_and_answer_every_question";
     let Some(broker) = Broker::shared(test) else { return };
-    let rounds = std::env::var("RIPPLEMEM_INSTANCE_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(4);
+    let rounds = std::env::var("RIPPLEMEM_INSTANCE_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
     let homes: Vec<Home> = (0..3).map(|_| instance(&broker, "divided", "")).collect();
     let mut running: Vec<Option<Running>> = vec![Some(homes[0].run()), None, None];
     let mut starts = [1, 0, 0];

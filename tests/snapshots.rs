@@ -250,7 +250,7 @@ fn a_snapshot_of_another_log_is_refused() {
 /// restarts with the memory of an uninterrupted run.
 #[test]
 fn killed_at_any_moment_with_snapshots() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
+    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
     let without_kills = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(without_kills.path(), "embed.read_turns = 16"));
     ingest(&mut service, &data("sample.jsonl"));
@@ -303,7 +303,7 @@ fn killed_at_any_moment_with_snapshots() {
 /// snapshot, and the next start has the same memory.
 #[test]
 fn a_restore_killed_at_any_moment() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
+    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
     let home = tempfile::tempdir().unwrap();
     let file = write(
         &home.path().join("p.toml"),

@@ -89,7 +89,7 @@ fn lacking(pipeline: &Pipeline, built: &Built) -> Vec<String> {
     ];
     let lacks = asked.into_iter().filter(|(asked, built, _)| *asked && !built);
     let others =
-        "`cargo build --release` and the packages have it, the program of `make demo` has not (docs/install.md)";
+        "`cargo build` and the packages have it, the program of `make demo` has not (docs/install.md)";
     lacks.map(|(_, _, what)| format!("{what}; {others}")).collect()
 }
 

@@ -110,6 +110,8 @@ def goes_on_while_the_service_is_away(example, url, base):
         answers = list(example.converse(memory, model, name, lines()))
         assert len(answers) == 3, answers
         memory.away = False
+        # A question waits until what this client wrote can be found; a list does not.
+        memory.ask("What was said?")
         stored = memory.turns().turns
         texts = [turn.text for turn in reversed(stored)]
         assert texts[0].startswith("My sister Clara") and len(texts) == len(set(turn.turn for turn in stored)) == 6, texts

@@ -116,7 +116,7 @@ pub enum LogError {
     },
     /// The log is on Kafka, but this build is without Kafka.
     #[error(
-        "log.kind: this build has no Kafka; `cargo build --release` and the packages have it (docs/install.md), or write \"embedded\""
+        "log.kind: this build has no Kafka; `cargo build` and the packages have it (docs/install.md), or write \"embedded\""
     )]
     NoKafka,
     /// The process that has the log open does not show its records.

@@ -14,7 +14,7 @@ pub enum LlmError {
     #[error("no language model is configured; set llm.endpoint and llm.model in the pipeline file")]
     NotConfigured,
     /// The program was built without the language model.
-    #[error("this build has no language model; build with the feature `llm`, as `cargo build --release` does")]
+    #[error("this build has no language model; build with the feature `llm`, as `cargo build` does")]
     NotBuilt,
     /// The environment variable that should hold the key is not set.
     #[error("llm.key_env: the environment variable {variable} is not set; export the endpoint's key in it")]

@@ -136,6 +136,19 @@ fn values(cluster: &Cluster) -> Vec<Vec<u8>> {
     raw.into_iter().filter_map(|raw| raw.record.value).collect()
 }
 
+/// As after the start of a broker that was killed, which for a moment knows an earlier end.
+#[test]
+fn an_offset_that_the_cluster_does_not_know_yet_has_not_expired() {
+    let (mock, cluster) = mock_cluster();
+    let owner = Owner::take(&cluster, "extract", 0).unwrap();
+    owner.commit(&cluster, one(b"first")).unwrap();
+    let mut reader = PartitionReader::open(&cluster, TOPIC, 0, false).unwrap();
+    mock.request_errors(RDKafkaApiKey::Fetch, &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE]);
+    let error = reader.read(&cluster, 0, 10).unwrap_err();
+    assert!(matches!(error, LogError::Cluster { retriable: true, .. }), "{error}");
+    assert_eq!(reader.read(&cluster, 0, 10).unwrap().len(), 1);
+}
+
 #[test]
 fn a_retriable_error_does_not_fail_a_commit() {
     let (mock, cluster) = mock_cluster();

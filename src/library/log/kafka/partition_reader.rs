@@ -328,7 +328,11 @@ impl PartitionReader {
             Some(E::AutoOffsetReset | E::OffsetOutOfRange) => {
                 let position = self.next.unwrap_or_default();
                 let (earliest, _) = self.span(cluster)?;
-                Err(LogError::Expired { partition: self.partition as u32, position, earliest: earliest.max(position) })
+                if earliest <= position {
+                    // A broker that has just started may know less of the partition than it has shown before.
+                    return Err(cluster.failed(&self.watch, format!("reading {} at {position}", self.name()), error));
+                }
+                Err(LogError::Expired { partition: self.partition as u32, position, earliest })
             }
             Some(E::TopicAuthorizationFailed | E::GroupAuthorizationFailed) => {
                 Err(cluster.failed(&self.watch, format!("reading {}", self.name()), error))

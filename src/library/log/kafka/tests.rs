@@ -27,13 +27,13 @@ use nouns::config::{LogSettings, Pipeline};
 pub(super) mod broker_process;
 use broker_process::Broker;
 
-/// Settings with a topic prefix of this test.
+/// Settings with a topic prefix of this test, which no end-to-end test on the same broker has.
 pub(super) fn settings(broker: &Broker, name: &str, partitions: u32) -> LogSettings {
     let mut log = Pipeline::parse("version = 1").unwrap().log;
     log.kind = nouns::config::LogKind::Kafka;
     log.partitions = partitions;
     log.kafka.brokers = broker.bootstrap().to_owned();
-    log.kafka.prefix = name.to_owned();
+    log.kafka.prefix = format!("unit-{name}");
     log
 }
 
@@ -173,7 +173,7 @@ fn transaction_markers_are_not_counted_as_turns() {
     assert_eq!(suite::all(&log, Topic::Turns, 1, 0).len(), 1);
     for log in [log, KafkaLog::open(&settings).unwrap()] {
         assert_eq!(log.end(Topic::Turns, 1).unwrap(), 2, "the turn and the marker");
-        assert_eq!(log.lag(1, 0).unwrap(), 2);
+        assert_eq!(log.lag(1, 0).unwrap(), 1);
         assert_eq!(log.lag(1, 1).unwrap(), 0);
     }
 }
@@ -277,7 +277,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let found = unreadable_records(&settings, ANY).unwrap();
         found
             .into_iter()
-            .map(|record| (record.offset, record.topic == "junk.memory" && record.partition == 1))
+            .map(|record| (record.offset, record.topic == "unit-junk.memory" && record.partition == 1))
             .collect()
     };
     assert_eq!(names(), vec![]);
@@ -313,7 +313,7 @@ fn of_each_key_of_the_memory_only_the_last_record_counts_and_what_cannot_be_read
         let error = fresh.read_position(1).unwrap_err();
         assert!(matches!(&error, LogError::Unreadable { partition: 1, offset, .. } if *offset == at), "{error}");
         let told = error.to_string();
-        assert!(["junk.memory/1", "turns/1", "ripplemem repair"].iter().all(|word| told.contains(word)), "{told}");
+        assert!(["unit-junk.memory/1", "turns/1", "ripplemem repair"].iter().all(|word| told.contains(word)), "{told}");
         assert!(matches!(fresh.last_transaction(Topic::Memory, 1), Err(LogError::Unreadable { .. })));
         let found = unreadable_records(&settings, ANY).unwrap();
         assert_eq!(found.iter().map(|record| record.offset).collect::<Vec<_>>(), [at]);
