@@ -417,7 +417,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     let file = here.path().join("bank.jsonl");
     export(&first, &file);
 
-    let home = Home::new(&broker, "moved", "");
+    let home = Home::new(&broker, "moved-bank", "");
     let service = home.run();
     wait(&|| home.told(), || home.told().matches("the partition is extracted here").count() == 2);
     let partition = partition_of(&bank(), 2);

@@ -284,7 +284,7 @@ test("what was said can be hidden, and a wrong bank is said", async () => {
   assert.match(filter, /blur/);
   await close();
 
-  const wrong = await opened(`ask?bank=no%2Fsuch&q=Where`);
+  const wrong = await opened(`ask?bank=no%2Fsuch&q=Where`, { expects: ["404"] });
   const notice = wrong.page.locator(".answer [role=status]");
   await notice.waitFor();
   assert.match(await notice.textContent(), /no\/such.*check its name/);
