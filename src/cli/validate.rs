@@ -88,8 +88,7 @@ fn lacking(pipeline: &Pipeline, built: &Built) -> Vec<String> {
         (pipeline.llm.is_set(), built.llm, "[llm]: no language models"),
     ];
     let lacks = asked.into_iter().filter(|(asked, built, _)| *asked && !built);
-    let others =
-        "`cargo build` and the packages have it, the program of `make demo` has not (docs/install.md)";
+    let others = "`cargo build` and the packages have it, the program of `make demo` has not (docs/install.md)";
     lacks.map(|(_, _, what)| format!("{what}; {others}")).collect()
 }
 
