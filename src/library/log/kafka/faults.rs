@@ -319,7 +319,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     let letter = DeadLetter::new("file:1".to_owned(), "not JSON; write JSON".to_owned(), b"{");
     let whole = Transaction { dead_letters: vec![letter], ..suite::transaction(1, &[("a", Some("first"))]) };
     log.commit(&whole).unwrap();
-    lose_markers(&broker, &["left.memory-0", "left.dead-letters-0"]);
+    lose_markers(&broker, &["unit-left.memory-0", "unit-left.dead-letters-0"]);
     let next = open();
     let letters = |log: &KafkaLog| suite::all(log, Topic::DeadLetters, 0, 0).len();
     assert_eq!((next.read_position(0).unwrap(), letters(&next)), (0, 0), "nobody is shown it");
@@ -329,7 +329,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
 
     // An owner that stays, and commits nothing more.
     next.commit(&suite::transaction(2, &[("a", Some("second"))])).unwrap();
-    lose_markers(&broker, &["left.memory-0"]);
+    lose_markers(&broker, &["unit-left.memory-0"]);
     let until = Instant::now() + Duration::from_secs(60);
     while open().read_position(0).unwrap() != 2 {
         assert!(Instant::now() < until, "nobody is shown the last commit");
@@ -342,7 +342,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     let out = Outgoing { topic: &memory, partition: Some(0), key: Some(b"b"), value: Some(b"never"), headers: None };
     drop(write_and_stop(&next, "extract.0", out));
     open().own(0).unwrap();
-    lose_markers(&broker, &["left.memory-0"]);
+    lose_markers(&broker, &["unit-left.memory-0"]);
     let last = open();
     last.own(0).unwrap();
     assert_eq!(last.read_position(0).unwrap(), 2);
@@ -356,7 +356,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     writer.commit(&source_transaction("chat", 1)).unwrap();
     drop(writer);
     let end = last.end(Topic::Turns, 0).unwrap();
-    lose_markers(&broker, &["left.turns-0", &format!("left.sources-{}", partition_of_source("chat"))]);
+    lose_markers(&broker, &["unit-left.turns-0", &format!("unit-left.sources-{}", partition_of_source("chat"))]);
     assert!(last.end(Topic::Turns, 0).unwrap() < end);
     let (_, state) = last.take_source("chat").unwrap();
     assert_eq!(state.cursor, Some(b"1".to_vec()));

@@ -103,7 +103,7 @@ fn new_topics_keep_their_retention_and_those_of_others_are_warned_of() {
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().unwrap();
     let options = AdminOptions::new();
     let property = |topic: &str, key: &str| {
-        let name = format!("kept.{topic}");
+        let name = format!("unit-kept.{topic}");
         let asked = [ResourceSpecifier::Topic(&name)];
         let found = runtime.block_on(admin.describe_configs(&asked, &options)).unwrap().remove(0).unwrap();
         found.get(key).and_then(|entry| entry.value.clone()).unwrap()
