@@ -112,13 +112,14 @@ bench-http: setup
 	cargo bench --locked --bench http
 
 # Formatting, lints and documentation, with warnings as errors, also of the code behind the features `otlp` and `qwen3`;
-# not of `own-libraries`, which only compiles OpenSSL. The second lint is of the demo's build, the third of the smallest one.
+# not of `own-libraries`, which only compiles OpenSSL. The second lint is of the demo's build, the third of the smallest
+# one; both have `qwen3`, so that every crate below it is read once.
 FEATURES := --features ripplemem/otlp,ripplemem/qwen3
 check:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings
-	cargo clippy --locked $(DEMO) -- -D warnings
-	cargo clippy --locked --no-default-features -- -D warnings
+	cargo clippy --locked $(DEMO),qwen3 -- -D warnings
+	cargo clippy --locked --no-default-features --features qwen3 -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps $(FEATURES)
 	scripts/console --check
 
