@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Form, LIST, OBJECT, Privacy, Reordered, Skip,
+        Account, ChatItem, ChatMessage, Conversation, Element, Form, JsonFiles, LIST, OBJECT, Privacy, Reordered, Skip,
         TEXT, TRUTH, TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
@@ -44,13 +44,10 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
 
 /// Rooms that are read one after another.
 struct Gitter {
-    tree: Tree,
+    files: JsonFiles,
     zone: Zone,
-    files: Vec<(String, Arc<Conversation>)>,
-    file: usize,
-    elements: Option<Elements>,
-    read_bytes: u64,
-    total_bytes: u64,
+    /// By the number of their file.
+    rooms: Vec<Arc<Conversation>>,
     /// Hashes of the messages that began a thread.
     roots: HashSet<u64>,
     /// When the first message with an id was sent, by the hash of file and id.
@@ -151,10 +148,10 @@ impl Gitter {
             let name = e.name.rsplit_once('.').map_or(e.name.as_str(), |(stem, _)| stem).to_owned();
             let privacy = Privacy::Open;
             let room = Conversation { workspace: None, id: name.clone(), name, privacy };
-            ((e.name.clone(), Arc::new(room)), e.bytes)
+            (e.name.clone(), Arc::new(room))
         });
-        let (files, sizes): (Vec<_>, Vec<u64>) = rooms.unzip();
-        if files.is_empty() {
+        let (names, rooms): (Vec<_>, Vec<_>) = rooms.unzip();
+        if names.is_empty() {
             return Err(SourceError::Format {
                 path: settings.path.clone(),
                 line: 1,
@@ -165,29 +162,21 @@ impl Gitter {
         }
         Ok(Self {
             zone: Zone::parse(&settings.zone)?,
-            tree,
-            files,
-            file: 0,
-            elements: None,
-            read_bytes: 0,
-            total_bytes: sizes.iter().sum(),
+            files: JsonFiles::new(tree, names, &["*"]),
+            rooms,
             roots: HashSet::new(),
             sent: HashMap::new(),
             unread: Unread::default(),
         })
     }
 
-    fn origin(&self, file: usize) -> String {
-        self.tree.origin(self.files.get(file).map_or("", |(name, _)| name))
-    }
-
     fn time(&self, text: &str) -> Option<EventTime> {
         EventTime::read(text).ok().or_else(|| self.zone.moment(text.parse().ok()?))
     }
 
-    fn take(&mut self, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
-        let origin = self.origin(self.file);
-        let conversation = self.files.get(self.file).map(|(_, room)| room.clone());
+    fn take(&mut self, file: usize, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+        let origin = self.files.origin(file);
+        let conversation = self.rooms.get(file).cloned();
         let read = element
             .parse::<Value>(&origin)
             .and_then(|value| FORM.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
@@ -200,9 +189,9 @@ impl Gitter {
             return Ok(Some(ChatItem::Reject { conversation, letter: element.reject(&origin, reason) }));
         };
         if let Some(parent) = head.parent {
-            self.roots.insert(hash(self.file, &parent));
+            self.roots.insert(hash(file, &parent));
         }
-        let file = u32::try_from(self.file).unwrap_or(u32::MAX);
+        let file = u32::try_from(file).unwrap_or(u32::MAX);
         order.add(TimedRecord { unix_ms: time.unix_ms, file, line: element.line, payload: element.bytes })?;
         Ok(None)
     }
@@ -222,7 +211,7 @@ impl Gitter {
         let (Some(name), Some(id)) = (name, id) else { return Err("fromUser: no name; write one".to_owned()) };
         let author = Account { id, name, handle, bot: false };
         let time = self.zone.at_unix_ms(record.unix_ms).ok_or("sent: out of range; write a date")?;
-        let (_, conversation) = self.files.get(file).ok_or("the file is not known; read it again")?;
+        let conversation = self.rooms.get(file).ok_or("the file is not known; read it again")?;
         let text = message.text.unwrap_or_default().trim().to_owned();
         if text.is_empty() {
             return Ok(ChatItem::Skip(Skip::Empty));
@@ -258,22 +247,8 @@ impl Gitter {
 
 impl Unordered for Gitter {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
-        let Some((name, _)) = self.files.get(self.file) else { return Ok(false) };
-        let mut elements = match self.elements.take() {
-            Some(elements) => elements,
-            None => Elements::new(self.tree.read(name)?, &["*"]),
-        };
-        match elements.next() {
-            Ok(Some(element)) => {
-                self.elements = Some(elements);
-                found.extend(self.take(element, order)?);
-            }
-            Ok(None) => {
-                self.read_bytes += elements.read_bytes();
-                self.file += 1;
-            }
-            Err(e) => return Err(self.tree.unreadable(name, elements.line(), e)),
-        }
+        let Some((file, element)) = self.files.next()? else { return Ok(false) };
+        found.extend(self.take(file, element, order)?);
         Ok(true)
     }
 
@@ -281,8 +256,12 @@ impl Unordered for Gitter {
         self.message(&record).unwrap_or_else(|reason| {
             let file = record.file as usize;
             ChatItem::Reject {
-                conversation: self.files.get(file).map(|(_, room)| room.clone()),
-                letter: DeadLetter::new(format!("{}:{}", self.origin(file), record.line), reason, &record.payload),
+                conversation: self.rooms.get(file).cloned(),
+                letter: DeadLetter::new(
+                    format!("{}:{}", self.files.origin(file), record.line),
+                    reason,
+                    &record.payload,
+                ),
             }
         })
     }
@@ -292,11 +271,11 @@ impl Unordered for Gitter {
     }
 
     fn describe(&self) -> String {
-        format!("Gitter's messages in {}", self.tree.path().display())
+        format!("Gitter's messages in {}", self.files.tree().path().display())
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+        self.files.bytes()
     }
 }
 

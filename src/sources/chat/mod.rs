@@ -8,7 +8,7 @@
 //! live source has given. `routing` chooses which conversations are read and which bank each goes to; `people` gives
 //! each account one name; `redaction` removes what must not be stored; `names` keeps ids within their limits. `tree`
 //! opens a file, a directory or an archive alike (`tarball` opens tar archives); `sample` reads its beginning;
-//! `elements` reads the values of a large JSON file one by one; `form` says which kinds of values the fields of a
+//! `elements` reads the values of a large JSON file one by one, and `json_files` those of several; `form` says which kinds of values the fields of a
 //! record may hold, and `unlisted` finds fields that it does not name; `unread` counts those. `positional_id` makes ids for platforms that have none; `media` names shared files; `months` reads
 //! foreign month names; `markup` turns HTML into text. For an export that is not in order of time, `reordered` returns
 //! the messages oldest first, using `time_order`.
@@ -18,6 +18,7 @@ mod chat_source;
 mod elements;
 mod field_list;
 mod form;
+mod json_files;
 mod markup;
 mod media;
 mod message;
@@ -46,6 +47,7 @@ pub(crate) use assigned::Assigned;
 pub(crate) use chat_source::{ChatSource, first_names};
 pub(crate) use elements::{Element, Elements};
 pub(crate) use form::{Form, LIST, NUMBER, OBJECT, OddFields, TEXT, TRUTH};
+pub(crate) use json_files::{FileStep, JsonFiles};
 pub(crate) use markup::{html_to_text, resolve_entities};
 pub(crate) use media::{media_kind, shared_file};
 pub(crate) use message::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip};

@@ -151,6 +151,11 @@ impl Tree {
         self.entry(name).is_some()
     }
 
+    /// The size of a file in bytes, uncompressed; 0 if there is none of this name.
+    pub(crate) fn bytes_of(&self, name: &str) -> u64 {
+        self.entry(name).map_or(0, |entry| entry.bytes)
+    }
+
     /// The name of a file in messages to the user: `PATH/NAME`; for a single file, the path.
     pub(crate) fn origin(&self, name: &str) -> String {
         match self.kind {

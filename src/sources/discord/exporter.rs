@@ -20,8 +20,8 @@ use super::{
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatMessage, ChatReader, Element, Elements, Reordered, Skip, TimeOrder, TimedRecord, Tree, Unordered,
-        Unread, begins_with_key,
+        ChatItem, ChatMessage, ChatReader, Element, Elements, JsonFiles, Reordered, Skip, TimeOrder, TimedRecord, Tree,
+        Unordered, Unread, begins_with_key,
     },
     turn_source::SourceProgress,
 };
@@ -36,24 +36,21 @@ const MESSAGES: usize = 2;
 
 /// The files of an export, and how far they have been read.
 pub(super) struct Exporter {
-    tree: Tree,
-    files: Vec<ExportFile>,
+    files: JsonFiles,
+    /// What the files' beginnings say, by their number.
+    heads: Vec<FileHead>,
     /// Rejects for exports that were cut before their channel, until they are returned.
     cut: VecDeque<ChatItem>,
-    next_file: usize,
-    current: Option<Elements>,
     /// The names of channels and threads by id.
     channels: HashMap<String, String>,
     /// The messages that began a thread, if the export has the thread's file; by conversation and id, each with the
     /// version that was read.
     starters: HashMap<(String, String), Option<Box<ChatMessage>>>,
     unread: Unread,
-    done_bytes: u64,
-    total_bytes: u64,
 }
 
 /// A file, as its beginning describes it.
-struct ExportFile {
+struct FileHead {
     name: String,
     origin: String,
     channel: Channel,
@@ -68,10 +65,10 @@ impl Exporter {
     /// # Errors
     /// [`SourceError`] when one cannot be read.
     pub(super) fn open(tree: Tree, names: &[String]) -> Result<Option<Box<dyn ChatReader>>, SourceError> {
-        let (mut files, mut cut) = (Vec::new(), VecDeque::new());
+        let (mut heads, mut cut) = (Vec::new(), VecDeque::new());
         for name in names {
             match beginning(&tree, name)? {
-                Some(file) => files.push(file),
+                Some(head) => heads.push(head),
                 None if is_cut(&tree, name)? => {
                     let letter = DeadLetter::new(format!("{}:1", tree.origin(name)), CUT.to_owned(), b"");
                     cut.push_back(ChatItem::Reject { conversation: None, letter });
@@ -79,57 +76,28 @@ impl Exporter {
                 None => {}
             }
         }
-        if files.is_empty() {
+        if heads.is_empty() {
             return Ok(None);
         }
-        let total_bytes =
-            tree.entries().iter().filter(|e| files.iter().any(|f| f.name == e.name)).map(|e| e.bytes).sum();
-        files.sort_by(|a, b| (&a.channel.id, a.first_ms, &a.name).cmp(&(&b.channel.id, b.first_ms, &b.name)));
-        let channels = files.iter().map(|file| (file.channel.id.clone(), file.channel.name.clone())).collect();
-        let is_newest_first = files.iter().any(|file| file.is_newest_first);
-        let threads = files.iter().map(|file| &file.channel).filter(|channel| channel.is_thread);
+        heads.sort_by(|a, b| (&a.channel.id, a.first_ms, &a.name).cmp(&(&b.channel.id, b.first_ms, &b.name)));
+        let channels = heads.iter().map(|file| (file.channel.id.clone(), file.channel.name.clone())).collect();
+        let is_newest_first = heads.iter().any(|file| file.is_newest_first);
+        let threads = heads.iter().map(|file| &file.channel).filter(|channel| channel.is_thread);
         let starters = threads.map(|thread| ((thread.conversation.id.clone(), thread.id.clone()), None)).collect();
+        let names = heads.iter().map(|file| file.name.clone()).collect();
         let exporter = Self {
-            tree,
-            files,
+            files: JsonFiles::new(tree, names, &["messages/*"]).expect_lists(|_| true),
+            heads,
             cut,
-            next_file: 0,
-            current: None,
             channels,
             starters,
             unread: Unread::default(),
-            done_bytes: 0,
-            total_bytes,
         };
         Ok(Some(if is_newest_first { Box::new(Reordered::new(exporter)) } else { Box::new(exporter) }))
     }
 
-    /// The next message, and the index of the file that holds it.
-    fn next_element(&mut self) -> Result<Option<(usize, Element)>, SourceError> {
-        loop {
-            let Some(elements) = self.current.as_mut() else {
-                let Some(file) = self.files.get(self.next_file) else { return Ok(None) };
-                self.current = Some(Elements::new(self.tree.read(&file.name)?, &["messages/*"]).expect_list(true));
-                self.next_file += 1;
-                continue;
-            };
-            let index = self.next_file.saturating_sub(1);
-            match elements.next() {
-                Ok(Some(element)) => return Ok(Some((index, element))),
-                Ok(None) => {
-                    self.done_bytes += elements.read_bytes();
-                    self.current = None;
-                }
-                Err(error) => {
-                    let name = self.files.get(index).map(|file| file.name.as_str()).unwrap_or_default();
-                    return Err(self.tree.unreadable(name, elements.line(), error));
-                }
-            }
-        }
-    }
-
     fn item_of(&mut self, index: usize, element: &Element) -> Option<ChatItem> {
-        let file = self.files.get(index)?;
+        let file = self.heads.get(index)?;
         let item = element.parse::<Value>(&file.origin).and_then(|mut message| {
             let read = MESSAGE.check(&mut message).and_then(|odd| {
                 let item = file.channel.item(&message, &self.channels)?;
@@ -164,7 +132,7 @@ impl ChatReader for Exporter {
         if let Some(item) = self.cut.pop_front() {
             return Ok(Some(item));
         }
-        while let Some((index, element)) = self.next_element()? {
+        while let Some((index, element)) = self.files.next()? {
             if let Some(item) = self.item_of(index, &element) {
                 return Ok(Some(item));
             }
@@ -173,7 +141,7 @@ impl ChatReader for Exporter {
     }
 
     fn describe(&self) -> String {
-        format!("Discord from {}", self.tree.path().display())
+        format!("Discord from {}", self.files.tree().path().display())
     }
 
     fn progress(&self) -> SourceProgress {
@@ -189,7 +157,7 @@ impl ChatReader for Exporter {
 impl Unordered for Exporter {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         found.append(&mut self.cut);
-        let Some((index, element)) = self.next_element()? else { return Ok(false) };
+        let Some((index, element)) = self.files.next()? else { return Ok(false) };
         let id = serde_json::from_slice::<Value>(&element.bytes).ok();
         match id.as_ref().and_then(said_ms).filter(|_| element.problem.is_none()) {
             Some(unix_ms) => {
@@ -216,13 +184,12 @@ impl Unordered for Exporter {
     }
 
     fn bytes(&self) -> (u64, u64) {
-        let current = self.current.as_ref().map_or(0, Elements::read_bytes);
-        (self.done_bytes + current, self.total_bytes)
+        self.files.bytes()
     }
 }
 
 /// The description of a file, from its beginning; `None` if DiscordChatExporter did not write the file.
-fn beginning(tree: &Tree, name: &str) -> Result<Option<ExportFile>, SourceError> {
+fn beginning(tree: &Tree, name: &str) -> Result<Option<FileHead>, SourceError> {
     let mut elements = Elements::new(tree.read(name)?, &HEAD_PATHS);
     let (mut guild, mut channel) = (Value::Null, Value::Null);
     let mut times = Vec::new();
@@ -240,7 +207,7 @@ fn beginning(tree: &Tree, name: &str) -> Result<Option<ExportFile>, SourceError>
     if !channel.is_object() {
         return Ok(None);
     }
-    Ok(Some(ExportFile {
+    Ok(Some(FileHead {
         name: name.to_owned(),
         origin: tree.origin(name),
         channel: Channel::new(&guild, &channel, tree.is_file()),

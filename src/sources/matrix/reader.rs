@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     chat::{
-        Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, TimedRecord,
-        Tree, Unordered, Unread, begins_with_key, has_json_keys,
+        Account, ChatItem, Conversation, Element, FileStep, JsonFiles, Privacy, Reordered, Sample, Skip, TimeOrder,
+        TimedRecord, Tree, Unordered, Unread, begins_with_key, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -70,14 +70,9 @@ fn is_html(head: &str) -> bool {
 
 /// Rooms that are read event by event.
 struct Matrix {
-    tree: Tree,
-    files: Vec<String>,
+    files: JsonFiles,
+    /// The number of the file that is read.
     file: usize,
-    elements: Option<Elements>,
-    /// Whether a file without a list of events has a problem.
-    expects_list: bool,
-    read_bytes: u64,
-    total_bytes: u64,
     rooms: Vec<Room>,
     /// The index of each room by its id, and of one room for each file without room ids.
     by_id: HashMap<String, usize>,
@@ -117,7 +112,7 @@ impl Matrix {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
         let tree = Tree::open(&settings.path)?;
         let is_file = tree.is_file();
-        let (mut files, mut total_bytes, mut html) = (Vec::new(), 0, false);
+        let (mut names, mut html) = (Vec::new(), false);
         let mut expects_list = !is_file;
         // Exports that are blank, or cut before they show what they are.
         let mut cut = Vec::new();
@@ -134,15 +129,13 @@ impl Matrix {
             if is_html(head) || page {
                 html = true;
             } else if is_file || is_export(head) {
-                files.push(entry.name.clone());
-                total_bytes += entry.bytes;
+                names.push(entry.name.clone());
                 expects_list |= is_export(head);
             } else if begins_with_key(head, "room_name") && !format!("/{}", entry.name).contains("/files/") {
                 cut.push(entry.name.clone());
-                total_bytes += entry.bytes;
             }
         }
-        if files.is_empty() {
+        if names.is_empty() {
             let problem = if html { "Element's export in HTML is not read" } else { "no room that Element exported" };
             return Err(SourceError::Format {
                 path: settings.path.clone(),
@@ -152,15 +145,10 @@ impl Matrix {
                 remedy: REMEDY,
             });
         }
-        files.extend(cut);
+        names.extend(cut);
         Ok(Self {
-            tree,
-            files,
+            files: JsonFiles::new(tree, names, &PATHS).expect_lists(if expects_list { |_| true } else { |_| false }),
             file: 0,
-            elements: None,
-            expects_list,
-            read_bytes: 0,
-            total_bytes,
             rooms: Vec::new(),
             by_id: HashMap::new(),
             name: None,
@@ -174,14 +162,6 @@ impl Matrix {
             others: HashSet::new(),
             unread: Unread::default(),
         })
-    }
-
-    fn file_name(&self, file: usize) -> &str {
-        self.files.get(file).map_or("", String::as_str)
-    }
-
-    fn origin(&self, file: usize) -> String {
-        self.tree.origin(self.file_name(file))
     }
 
     /// The room of an event.
@@ -201,7 +181,8 @@ impl Matrix {
 
     fn conversation(&mut self, room: usize) -> Option<Arc<Conversation>> {
         // If a file does not state its room's id, only the room's name stays the same in later exports.
-        let stem = || self.tree.path().file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem =
+            || self.files.tree().path().file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = stem();
         let room = self.rooms.get_mut(room)?;
         if room.conversation.is_none() {
@@ -226,7 +207,7 @@ impl Matrix {
 
     /// Reads an event.
     fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
-        let origin = self.origin(self.file);
+        let origin = self.files.origin(self.file);
         let read = element
             .parse::<Value>(&origin)
             .and_then(|value| FORM_OF_EVENTS.read::<Event>(value).map_err(|reason| element.reject(&origin, reason)));
@@ -349,19 +330,14 @@ impl Matrix {
 
 impl Unordered for Matrix {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
-        let Some(name) = self.files.get(self.file) else { return Ok(false) };
-        if self.elements.is_none() {
-            self.elements = Some(Elements::new(self.tree.read(name)?, &PATHS).expect_list(self.expects_list));
-            self.name = None;
-        }
-        let Some(elements) = &mut self.elements else { return Ok(false) };
-        match elements.next() {
-            Ok(Some(element)) if element.path == ROOM_NAME && element.problem.is_none() => {
+        let Some((file, step)) = self.files.step()? else { return Ok(false) };
+        self.file = file;
+        match step {
+            FileStep::Element(element) if element.path == ROOM_NAME && element.problem.is_none() => {
                 self.name = serde_json::from_slice(&element.bytes).ok();
             }
-            Ok(Some(element)) => found.extend(self.take(&element, order)?),
-            Ok(None) => {
-                self.read_bytes += elements.read_bytes();
+            FileStep::Element(element) => found.extend(self.take(&element, order)?),
+            FileStep::End => {
                 if self.in_file.is_empty() && self.name.is_some() {
                     self.room(None);
                 }
@@ -373,10 +349,8 @@ impl Unordered for Matrix {
                         room.name.get_or_insert_with(|| name.clone());
                     }
                 }
-                self.elements = None;
-                self.file += 1;
+                self.name = None;
             }
-            Err(e) => return Err(self.tree.unreadable(name, elements.line(), e)),
         }
         Ok(true)
     }
@@ -388,7 +362,7 @@ impl Unordered for Matrix {
             let conversation = room.and_then(|room| self.conversation(room));
             return ChatItem::Reject { conversation, letter };
         }
-        let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+        let origin = format!("{}:{}", self.files.origin(record.file as usize), record.line);
         let kept: StoredMessage = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
             Err(e) => {
@@ -428,11 +402,11 @@ impl Unordered for Matrix {
     }
 
     fn describe(&self) -> String {
-        format!("Matrix rooms from {}", self.tree.path().display())
+        format!("Matrix rooms from {}", self.files.tree().path().display())
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+        self.files.bytes()
     }
 }
 

@@ -18,7 +18,8 @@ use super::{
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatReader, Conversation, Element, Elements, OddFields, Sample, Skip, Tree, Unread, has_json_keys,
+        ChatItem, ChatReader, Conversation, Element, FileStep, JsonFiles, OddFields, Sample, Skip, Tree, Unread,
+        has_json_keys,
     },
     format::{Opener, SourceFormat},
     turn_source::SourceProgress,
@@ -41,44 +42,43 @@ const MESSAGES: &[&str] = &["*", "messages/*", "channel_id", "name"];
 
 /// A reader of an export.
 struct Slack {
-    tree: Tree,
+    files: JsonFiles,
+    /// By the number of their file.
+    conversations: Vec<Arc<Conversation>>,
     directory: Directory,
     zone: Zone,
-    files: VecDeque<(String, Arc<Conversation>)>,
-    open: Option<OpenFile>,
+    /// The versions of the messages in the file that is read, by id.
+    versions: HashMap<String, u64>,
     /// Items to be returned before the next message is read.
     ready: VecDeque<ChatItem>,
-    /// Unread parts of the messages in earlier files.
     unread: Unread,
-    done_bytes: u64,
-    total_bytes: u64,
 }
 
-/// The file that is being read.
-struct OpenFile {
-    name: String,
+/// Where a message stands.
+struct Place<'e> {
+    element: &'e Element,
+    /// The name of its file in messages to the user.
     origin: String,
-    elements: Elements,
     conversation: Arc<Conversation>,
-    /// The versions of this file's messages by id.
-    versions: HashMap<String, u64>,
-    /// Unread parts of the messages in all files so far.
-    unread: Unread,
+}
+
+impl Place<'_> {
+    fn reject(&self, reason: String) -> ChatItem {
+        let letter = self.element.reject(&self.origin, reason);
+        ChatItem::Reject { conversation: Some(self.conversation.clone()), letter }
+    }
 }
 
 impl Slack {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
         let tree = Tree::open(&settings.path)?;
         let (directory, rejects) = Directory::read(&tree)?;
-        let mut files = VecDeque::new();
-        let mut total_bytes = 0;
-        for entry in tree.entries() {
-            if let Some(conversation) = conversation_of(&tree, &entry.name, &directory) {
-                files.push_back((entry.name.clone(), conversation));
-                total_bytes += entry.bytes;
-            }
-        }
-        if files.is_empty() {
+        let found = tree.entries().iter().filter_map(|entry| {
+            let conversation = conversation_of(&tree, &entry.name, &directory)?;
+            Some((entry.name.clone(), conversation))
+        });
+        let (names, conversations): (Vec<_>, Vec<_>) = found.unzip();
+        if names.is_empty() {
             return Err(SourceError::Format {
                 path: settings.path.clone(),
                 line: 1,
@@ -88,20 +88,16 @@ impl Slack {
             });
         }
         let ready = rejects.into_iter().map(|letter| ChatItem::Reject { conversation: None, letter }).collect();
-        let zone = Zone::parse(&settings.zone)?;
-        let unread = Unread::default();
-        Ok(Self { tree, directory, zone, files, open: None, ready, unread, done_bytes: 0, total_bytes })
-    }
-
-    /// Opens the next file; returns false after the last.
-    fn next_file(&mut self) -> Result<bool, SourceError> {
-        let Some((name, conversation)) = self.files.pop_front() else { return Ok(false) };
-        let (_, file) = split(&name);
-        let elements = Elements::new(self.tree.read(&name)?, MESSAGES).expect_list(is_day(file) || is_dump(file));
-        let origin = self.tree.origin(&name);
-        let unread = std::mem::take(&mut self.unread);
-        self.open = Some(OpenFile { name, origin, elements, conversation, versions: HashMap::new(), unread });
-        Ok(true)
+        let is_listed = |name: &str| is_day(split(name).1) || is_dump(split(name).1);
+        Ok(Self {
+            files: JsonFiles::new(tree, names, MESSAGES).expect_lists(is_listed),
+            conversations,
+            directory,
+            zone: Zone::parse(&settings.zone)?,
+            versions: HashMap::new(),
+            ready,
+            unread: Unread::default(),
+        })
     }
 }
 
@@ -111,78 +107,59 @@ impl ChatReader for Slack {
             if let Some(item) = self.ready.pop_front() {
                 return Ok(Some(item));
             }
-            let Some(file) = &mut self.open else {
-                if self.next_file()? {
-                    continue;
-                }
-                return Ok(None);
-            };
-            let line = file.elements.line();
-            match file.elements.next().map_err(|e| self.tree.unreadable(&file.name, line, e))? {
-                Some(element) => file.take(&element, &mut self.directory, &self.zone, &mut self.ready),
-                None => {
-                    self.done_bytes += file.elements.read_bytes();
-                    self.unread = std::mem::take(&mut file.unread);
-                    self.open = None;
-                }
+            match self.files.step()? {
+                Some((file, FileStep::Element(element))) => self.take(file, &element),
+                Some((_, FileStep::End)) => self.versions.clear(),
+                None => return Ok(None),
             }
         }
     }
 
     fn describe(&self) -> String {
-        format!("Slack from {}", self.tree.path().display())
+        format!("Slack from {}", self.files.tree().path().display())
     }
 
     fn progress(&self) -> SourceProgress {
-        let open = self.open.as_ref().map_or(0, |file| file.elements.read_bytes());
-        SourceProgress { done: self.done_bytes + open, total: Some(self.total_bytes), unit: "bytes" }
+        let (done, total) = self.files.bytes();
+        SourceProgress { done, total: Some(total), unit: "bytes" }
     }
 
     fn unread(&self) -> BTreeMap<String, u64> {
-        self.open.as_ref().map_or(&self.unread, |file| &file.unread).counts().clone()
+        self.unread.counts().clone()
     }
 }
 
-impl OpenFile {
+impl Slack {
     /// Adds the items of an element to `ready`.
-    fn take(&mut self, element: &Element, directory: &mut Directory, zone: &Zone, ready: &mut VecDeque<ChatItem>) {
+    fn take(&mut self, file: usize, element: &Element) {
         if element.problem.is_none() && matches!(MESSAGES.get(element.path), Some(&"channel_id" | &"name")) {
             return;
         }
-        let raw = element.parse::<Value>(&self.origin).and_then(|value| match value {
-            Value::Object(_) => MESSAGE.read::<RawMessage>(value).map_err(|e| element.reject(&self.origin, e)),
-            _ => Err(element.reject(&self.origin, "not an object, as a message must be".to_owned())),
+        let Some(conversation) = self.conversations.get(file).cloned() else { return };
+        let place = Place { element, origin: self.files.origin(file), conversation };
+        let raw = element.parse::<Value>(&place.origin).and_then(|value| match value {
+            Value::Object(_) => MESSAGE.read::<RawMessage>(value).map_err(|e| element.reject(&place.origin, e)),
+            _ => Err(element.reject(&place.origin, "not an object, as a message must be".to_owned())),
         });
         let (mut raw, odd) = match raw {
             Ok(read) => read,
             Err(letter) => {
-                let conversation = Some(self.conversation.clone());
-                return ready.push_back(ChatItem::Reject { conversation, letter });
+                let conversation = Some(place.conversation);
+                return self.ready.push_back(ChatItem::Reject { conversation, letter });
             }
         };
         let replies = std::mem::take(&mut raw.slackdump_thread_replies);
-        self.message(raw, odd, element, directory, zone, ready);
+        self.message(raw, odd, &place);
         for reply in replies {
             match MESSAGE.read(reply) {
-                Ok((reply, odd)) => self.message(reply, odd, element, directory, zone, ready),
-                Err(e) => {
-                    let letter = element.reject(&self.origin, format!("a reply: {e}"));
-                    ready.push_back(ChatItem::Reject { conversation: Some(self.conversation.clone()), letter });
-                }
+                Ok((reply, odd)) => self.message(reply, odd, &place),
+                Err(e) => self.ready.push_back(place.reject(format!("a reply: {e}"))),
             }
         }
     }
 
-    fn message(
-        &mut self,
-        raw: RawMessage,
-        odd: OddFields,
-        element: &Element,
-        directory: &mut Directory,
-        zone: &Zone,
-        ready: &mut VecDeque<ChatItem>,
-    ) {
-        let read = item(raw, &self.conversation, directory, zone, &mut self.unread);
+    fn message(&mut self, raw: RawMessage, odd: OddFields, place: &Place<'_>) {
+        let read = item(raw, &place.conversation, &mut self.directory, &self.zone, &mut self.unread);
         let found = match read.and_then(|item| odd.judge(item, &mut self.unread)) {
             Ok(ChatItem::Message(message)) => match self.versions.get(&message.id) {
                 Some(version) if *version >= message.version => ChatItem::Skip(Skip::Copy),
@@ -192,12 +169,9 @@ impl OpenFile {
                 }
             },
             Ok(other) => other,
-            Err(reason) => {
-                let letter = element.reject(&self.origin, reason);
-                ChatItem::Reject { conversation: Some(self.conversation.clone()), letter }
-            }
+            Err(reason) => place.reject(reason),
         };
-        ready.push_back(found);
+        self.ready.push_back(found);
     }
 }
 

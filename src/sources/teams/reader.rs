@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, Elements, OddFields, Privacy, Reordered, Sample, Skip, TimeOrder,
-        TimedRecord, Tree, Unordered, Unread, has_json_keys,
+        ChatItem, ChatMessage, Conversation, Element, FileStep, JsonFiles, OddFields, Privacy, Reordered, Sample, Skip,
+        TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
     format::{Opener, SourceFormat},
@@ -61,13 +61,12 @@ fn is_graph(head: &str) -> bool {
 
 /// An export that is read file by file.
 struct Teams {
-    tree: Tree,
+    files: JsonFiles,
     zone: Zone,
-    files: Vec<File>,
+    /// What the files say of themselves, by their number.
+    heads: Vec<Head>,
+    /// The number of the file that is read.
     file: usize,
-    elements: Option<Elements>,
-    read_bytes: u64,
-    total_bytes: u64,
     /// Hashes of the posts that have replies, by place and id.
     roots: HashSet<u64>,
     /// The places, and who wrote in each, up to [`MAX_NAMES`] people.
@@ -76,9 +75,8 @@ struct Teams {
     unread: Unread,
 }
 
-struct File {
-    name: String,
-    bytes: u64,
+#[derive(Clone, Default)]
+struct Head {
     /// The chat's name and whether it is a chat, if the file states them.
     topic: Option<String>,
     is_chat: bool,
@@ -93,17 +91,8 @@ impl Teams {
         let tree = Tree::open(&settings.path)?;
         let is_file = tree.is_file();
         let entries = tree.entries().iter().filter(|e| is_file || e.name.ends_with(".json"));
-        let files: Vec<File> = entries
-            .map(|e| File {
-                name: e.name.clone(),
-                bytes: e.bytes,
-                topic: None,
-                is_chat: false,
-                has_elements: false,
-                has_places: false,
-            })
-            .collect();
-        if files.is_empty() {
+        let names: Vec<String> = entries.map(|e| e.name.clone()).collect();
+        if names.is_empty() {
             return Err(SourceError::Format {
                 path: settings.path.clone(),
                 line: 1,
@@ -114,21 +103,14 @@ impl Teams {
         }
         Ok(Self {
             zone: Zone::parse(&settings.zone)?,
-            total_bytes: files.iter().map(|f| f.bytes).sum(),
-            tree,
-            files,
+            heads: vec![Head::default(); names.len()],
+            files: JsonFiles::new(tree, names, PATHS),
             file: 0,
-            elements: None,
-            read_bytes: 0,
             roots: HashSet::new(),
             people: HashMap::new(),
             conversations: HashMap::new(),
             unread: Unread::default(),
         })
-    }
-
-    fn origin(&self, file: usize) -> String {
-        self.tree.origin(self.files.get(file).map_or("", |f| f.name.as_str()))
     }
 
     /// Handles a value under one of the paths.
@@ -141,7 +123,7 @@ impl Teams {
         let (is_name, is_chat_type) = (NAMES.contains(&element.path), CHAT_TYPES.contains(&element.path));
         if element.problem.is_none() && (is_name || is_chat_type) {
             let text: Option<String> = serde_json::from_slice(&element.bytes).ok().flatten();
-            if let Some((file, text)) = self.files.get_mut(self.file).zip(text.filter(|t| !t.trim().is_empty())) {
+            if let Some((file, text)) = self.heads.get_mut(self.file).zip(text.filter(|t| !t.trim().is_empty())) {
                 file.is_chat |= is_chat_type;
                 if is_name {
                     file.topic.get_or_insert(text);
@@ -149,10 +131,10 @@ impl Teams {
             }
             return Ok(());
         }
-        if let Some(file) = self.files.get_mut(self.file) {
+        if let Some(file) = self.heads.get_mut(self.file) {
             file.has_elements = true;
         }
-        match element.parse::<Value>(&self.origin(self.file)) {
+        match element.parse::<Value>(&self.files.origin(self.file)) {
             Ok(message) => self.message(message, element.line, order, found),
             Err(letter) => {
                 found.push_back(ChatItem::Reject { conversation: None, letter });
@@ -176,7 +158,7 @@ impl Teams {
         let object = Object(&message);
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
         let place = Place::of(object, file);
-        if let Some(file) = self.files.get_mut(self.file) {
+        if let Some(file) = self.heads.get_mut(self.file) {
             file.has_places |= !matches!(place, Place::File(_));
         }
         match object.unix_ms("createdDateTime", &self.zone) {
@@ -212,7 +194,7 @@ impl Teams {
         order: &mut TimeOrder,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
-        let origin = format!("{}:{line}", self.origin(self.file));
+        let origin = format!("{}:{line}", self.files.origin(self.file));
         let letter = DeadLetter::new(origin, reason, message.to_string().as_bytes());
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
         match Place::of_damaged(Object(message), file) {
@@ -230,20 +212,20 @@ impl Teams {
 
     /// Reads a file that holds no list as a single message, if it is one.
     fn single(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
-        let Some(file) = self.files.get(self.file) else { return Ok(()) };
-        if file.has_elements || file.bytes > MAX_MESSAGE_BYTES {
+        let (tree, name) = (self.files.tree(), self.files.name(self.file));
+        if self.heads.get(self.file).is_none_or(|head| head.has_elements) || tree.bytes_of(name) > MAX_MESSAGE_BYTES {
             return Ok(());
         }
         let mut bytes = Vec::new();
-        let mut stream = self.tree.read(&file.name)?;
-        std::io::Read::read_to_end(&mut stream, &mut bytes).map_err(|e| self.tree.unreadable(&file.name, 0, e))?;
+        let mut stream = tree.read(name)?;
+        std::io::Read::read_to_end(&mut stream, &mut bytes).map_err(|e| tree.unreadable(name, 0, e))?;
         let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
         match serde_json::from_slice::<Value>(text) {
             Ok(message) if Object(&message).get("createdDateTime").is_some() => self.message(message, 1, order, found),
             // An empty list, or a file that does not hold messages.
             Ok(_) => Ok(()),
             Err(e) => {
-                let origin = format!("{}:{}", self.origin(self.file), e.line());
+                let origin = format!("{}:{}", self.files.origin(self.file), e.line());
                 let letter = DeadLetter::new(origin, format!("{e}; export the file again"), text);
                 found.push_back(ChatItem::Reject { conversation: None, letter });
                 Ok(())
@@ -256,13 +238,13 @@ impl Teams {
             return conversation.clone();
         }
         // The user chose to export this one conversation, so it is read.
-        let alone = self.people.len() <= 1 && self.tree.is_file();
-        let file = self.files.get(file as usize);
-        let stem = file.map_or("", |f| f.name.rsplit('/').next().unwrap_or_default());
+        let alone = self.people.len() <= 1 && self.files.tree().is_file();
+        let stem = self.files.name(file as usize).rsplit('/').next().unwrap_or_default();
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
-        let is_chat = matches!(place, Place::Chat(_)) || file.is_some_and(|f| f.is_chat);
+        let head = self.heads.get(file as usize);
+        let is_chat = matches!(place, Place::Chat(_)) || head.is_some_and(|head| head.is_chat);
         let people = self.people.get(place).map(|names| names.iter().cloned().collect::<Vec<_>>().join(", "));
-        let topic = file.and_then(|f| f.topic.clone());
+        let topic = head.and_then(|head| head.topic.clone());
         let (workspace, id, otherwise) = match place {
             Place::Channel { team, channel } => (team.clone(), channel.clone(), stem),
             Place::Chat(id) => (None, id.clone(), people.filter(|names| !names.is_empty()).unwrap_or(stem)),
@@ -280,7 +262,7 @@ impl Teams {
 
     /// The conversation of a message that cannot be read; `None` if it states no place, and others in its file do.
     fn conversation_of_damaged(&mut self, place: &Place, file: u32) -> Option<Arc<Conversation>> {
-        let others_do = self.files.get(file as usize).is_some_and(|file| file.has_places);
+        let others_do = self.heads.get(file as usize).is_some_and(|head| head.has_places);
         (!others_do || !matches!(place, Place::File(_))).then(|| self.conversation(place, file))
     }
 }
@@ -339,22 +321,11 @@ impl Teams {
 
 impl Unordered for Teams {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
-        let Some(file) = self.files.get(self.file) else { return Ok(false) };
-        let mut elements = match self.elements.take() {
-            Some(elements) => elements,
-            None => Elements::new(self.tree.read(&file.name)?, PATHS),
-        };
-        match elements.next() {
-            Ok(Some(element)) => {
-                self.element(&element, order, found)?;
-                self.elements = Some(elements);
-            }
-            Ok(None) => {
-                self.read_bytes += elements.read_bytes();
-                self.single(order, found)?;
-                self.file += 1;
-            }
-            Err(e) => return Err(self.tree.unreadable(&file.name, elements.line(), e)),
+        let Some((file, step)) = self.files.step()? else { return Ok(false) };
+        self.file = file;
+        match step {
+            FileStep::Element(element) => self.element(&element, order, found)?,
+            FileStep::End => self.single(order, found)?,
         }
         Ok(true)
     }
@@ -373,7 +344,7 @@ impl Unordered for Teams {
         read.unwrap_or_else(|reason| {
             let place = Place::of_damaged(Object(&message), record.file);
             let conversation = place.and_then(|place| self.conversation_of_damaged(&place, record.file));
-            let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+            let origin = format!("{}:{}", self.files.origin(record.file as usize), record.line);
             ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, &record.payload) }
         })
     }
@@ -383,11 +354,11 @@ impl Unordered for Teams {
     }
 
     fn describe(&self) -> String {
-        format!("Microsoft Teams' messages in {}", self.tree.path().display())
+        format!("Microsoft Teams' messages in {}", self.files.tree().path().display())
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+        self.files.bytes()
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Tree, Unread},
+    chat::{ChatItem, ChatReader, Conversation, Element, FileStep, JsonFiles, Tree, Unread},
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
@@ -41,24 +41,19 @@ const PATHS_OF_A_LIST: usize = 4;
 
 /// A reader of the JSON export.
 pub(super) struct TelegramJson {
-    tree: Tree,
-    /// The files that remain, the next one last.
-    remaining: Vec<String>,
+    files: JsonFiles,
+    /// The file that is read, from its first value on.
     current: Option<OpenFile>,
     zone: Zone,
     /// The first item, which was read early to see whether times have a zone.
     first: Option<ChatItem>,
     notice: Option<String>,
     unread: Unread,
-    done_bytes: u64,
-    total_bytes: u64,
 }
 
 struct OpenFile {
     /// Its name in messages to the user.
     origin: String,
-    name: String,
-    elements: Elements,
     head: Head,
     /// The chat of the messages that are being read; `None` before the first message.
     chat: Option<Chat>,
@@ -71,56 +66,40 @@ impl TelegramJson {
     ///
     /// # Errors
     /// [`SourceError`] when the first one cannot be read.
-    pub(super) fn open(tree: Tree, mut files: Vec<String>, zone: &str) -> Result<Self, SourceError> {
-        let total_bytes =
-            tree.entries().iter().filter(|entry| files.contains(&entry.name)).map(|entry| entry.bytes).sum();
-        files.reverse();
+    pub(super) fn open(tree: Tree, files: Vec<String>, zone: &str) -> Result<Self, SourceError> {
         let mut reader = Self {
-            tree,
-            remaining: files,
+            files: JsonFiles::new(tree, files, &PATHS),
             current: None,
             zone: Zone::parse(zone)?,
             first: None,
             notice: None,
             unread: Unread::default(),
-            done_bytes: 0,
-            total_bytes,
         };
         reader.first = reader.read()?;
         if reader.current.as_ref().is_some_and(|file| !file.has_moments) {
-            reader.notice = Some(zone_notice(reader.tree.path(), zone));
+            reader.notice = Some(zone_notice(reader.files.tree().path(), zone));
         }
         Ok(reader)
     }
 
     fn read(&mut self) -> Result<Option<ChatItem>, SourceError> {
-        loop {
-            let Some(file) = self.current.as_mut() else {
-                let Some(name) = self.remaining.pop() else { return Ok(None) };
-                let elements = Elements::new(self.tree.read(&name)?, &PATHS);
-                self.current = Some(OpenFile {
-                    origin: self.tree.origin(&name),
-                    name,
-                    elements,
-                    head: Head::default(),
-                    chat: None,
-                    has_moments: true,
-                });
-                continue;
-            };
-            match file.elements.next() {
-                Err(error) => return Err(self.tree.unreadable(&file.name, file.elements.line(), error)),
-                Ok(Some(element)) => {
+        while let Some((number, step)) = self.files.step()? {
+            match step {
+                FileStep::Element(element) => {
+                    let file = self.current.get_or_insert_with(|| OpenFile {
+                        origin: self.files.origin(number),
+                        head: Head::default(),
+                        chat: None,
+                        has_moments: true,
+                    });
                     if let Some(item) = file.item(&element, &self.zone, &mut self.unread) {
                         return Ok(Some(item));
                     }
                 }
-                Ok(None) => {
-                    self.done_bytes += file.elements.read_bytes();
-                    self.current = None;
-                }
+                FileStep::End => self.current = None,
             }
         }
+        Ok(None)
     }
 }
 
@@ -133,12 +112,12 @@ impl ChatReader for TelegramJson {
     }
 
     fn describe(&self) -> String {
-        format!("Telegram from {}", self.tree.path().display())
+        format!("Telegram from {}", self.files.tree().path().display())
     }
 
     fn progress(&self) -> SourceProgress {
-        let current = self.current.as_ref().map_or(0, |file| file.elements.read_bytes());
-        SourceProgress { done: self.done_bytes + current, total: Some(self.total_bytes), unit: "bytes" }
+        let (done, total) = self.files.bytes();
+        SourceProgress { done, total: Some(total), unit: "bytes" }
     }
 
     fn notice(&self) -> Option<String> {

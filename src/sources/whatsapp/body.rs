@@ -6,7 +6,7 @@
 
 use super::{
     header::{is_mark, is_space},
-    media_phrases, phrases,
+    phrases::PHRASES,
 };
 use crate::chat::shared_file;
 use nouns::model::Attachment;
@@ -55,10 +55,10 @@ pub(super) fn body(raw: &str) -> Body {
     let by_app = raw.trim_start().starts_with(APP_MARK);
     let phrase = (raw.len() <= LONGEST_PHRASE_BYTES).then(|| phrase(raw));
     if let Some(phrase) = phrase.as_deref() {
-        if phrases::DELETED.contains(&phrase) || phrases::DELETED_BY.iter().any(|p| phrase.starts_with(p)) {
+        if PHRASES.deleted.contains(phrase) || PHRASES.deleted_by.iter().any(|p| phrase.starts_with(p)) {
             return Body::Deleted;
         }
-        if phrases::WAITING.contains(&phrase) {
+        if PHRASES.waiting.contains(phrase) {
             return Body::Waiting;
         }
         if phrase == "null" {
@@ -95,7 +95,7 @@ pub(super) fn is_notice_start(name: &str) -> bool {
         || quotes % 2 == 1
         || opened
         || name.contains("://")
-        || phrases::NOTICE_VERBS.iter().any(|verb| name.contains(verb))
+        || PHRASES.notice_verbs.iter().any(|verb| name.contains(verb))
 }
 
 /// The lines behind a notice, and how many lines come before them. To the notice belong its first line, the lines of a
@@ -174,7 +174,7 @@ pub(super) fn words(text: &str) -> String {
 }
 
 /// A text in the form of the lists: lower case, no marks, single spaces, no full stop.
-fn phrase(text: &str) -> String {
+pub(super) fn phrase(text: &str) -> String {
     let mut phrase = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !is_mark(*c)) {
         if is_space(c) {
@@ -194,7 +194,7 @@ fn phrase(text: &str) -> String {
 fn is_notice(raw: &str) -> bool {
     let start: String = raw.chars().take(NOTICE_CHARACTERS).collect();
     let start = phrase(&start);
-    phrases::NOTICES.iter().any(|notice| start.starts_with(notice))
+    PHRASES.notices.iter().any(|notice| start.starts_with(notice))
 }
 
 /// The text before `<This message was edited>`, and whether that note was found.
@@ -211,9 +211,9 @@ fn without_edit_mark(raw: &str) -> (&str, bool) {
         before.ends_with(APP_MARK) && has_words && plain
     };
     let inner_phrase = phrase(inner);
-    let omitted_or_attached = media_phrases::OMITTED_IN_BRACKETS.contains(&inner_phrase.as_str())
-        || media_phrases::ATTACHED_IN_BRACKETS.contains(&inner_phrase.as_str());
-    if phrases::EDITED.contains(&inner_phrase.as_str()) || (!omitted_or_attached && unknown()) {
+    let omitted_or_attached =
+        PHRASES.omitted_in_brackets.contains(&inner_phrase) || PHRASES.attached_in_brackets.contains(&inner_phrase);
+    if PHRASES.edited.contains(&inner_phrase) || (!omitted_or_attached && unknown()) {
         (before.trim_end_matches(|c: char| is_space(c) || is_mark(c)), true)
     } else {
         (raw, false)
@@ -223,14 +223,10 @@ fn without_edit_mark(raw: &str) -> (&str, bool) {
 fn omitted(phrase: &str) -> Option<Attachment> {
     if let Some(inner) = phrase.strip_prefix('<').and_then(|p| p.strip_suffix('>')) {
         let inner = inner.trim().trim_end_matches('.');
-        let known = media_phrases::OMITTED_IN_BRACKETS.contains(&inner);
-        return known.then(|| left_out(kind_of_omitted(inner).unwrap_or("media"), None));
+        let known = PHRASES.omitted_in_brackets.contains(inner);
+        return known.then(|| left_out(PHRASES.kind_of_omitted(inner).unwrap_or("media"), None));
     }
-    kind_of_omitted(phrase).map(|kind| left_out(kind, None))
-}
-
-fn kind_of_omitted(phrase: &str) -> Option<&'static str> {
-    media_phrases::OMITTED.iter().find(|(known, _)| *known == phrase).map(|(_, kind)| *kind)
+    PHRASES.kind_of_omitted(phrase).map(|kind| left_out(kind, None))
 }
 
 fn left_out(kind: &str, title: Option<String>) -> Attachment {
@@ -241,7 +237,7 @@ fn left_out(kind: &str, title: Option<String>) -> Attachment {
 /// `Report.pdf • ‎3 pages ‎document omitted`: a title, the app's mark, and what was left out.
 fn omitted_behind_title(raw: &str) -> Option<(String, Vec<Attachment>)> {
     let (before, last) = raw.rsplit_once(APP_MARK)?;
-    let kind = (last.len() <= LONGEST_PHRASE_BYTES).then(|| kind_of_omitted(&phrase(last)))??;
+    let kind = (last.len() <= LONGEST_PHRASE_BYTES).then(|| PHRASES.kind_of_omitted(&phrase(last)))??;
     let title = words(before);
     // Before a file, the text is a title; before a picture, it is words.
     if kind == "file" || kind == "contact" {
@@ -290,7 +286,7 @@ fn attached(raw: &str) -> Option<(String, Vec<Attachment>)> {
 fn in_brackets(line: &str) -> Option<(String, String)> {
     let line = line.trim_end_matches(|c: char| c.is_whitespace() || is_mark(c));
     let (before, inner) = line.strip_suffix('>')?.rsplit_once('<')?;
-    let known = |word: &str| media_phrases::ATTACHED_IN_BRACKETS.contains(&phrase(word).as_str());
+    let known = |word: &str| PHRASES.attached_in_brackets.contains(&phrase(word));
     if let Some((word, file)) = inner.split_once([':', '：']) {
         let file = words(file);
         let by_app = before.ends_with(APP_MARK) || line.starts_with(APP_MARK);
@@ -306,7 +302,7 @@ fn in_parentheses(line: &str) -> Option<(String, String)> {
     let line = line.trim_end_matches(|c: char| c.is_whitespace() || is_mark(c));
     let (before, inner) = line.strip_suffix(')')?.rsplit_once('(')?;
     let file = words(before);
-    let known = media_phrases::ATTACHED_IN_PARENTHESES.contains(&phrase(inner).as_str());
+    let known = PHRASES.attached_in_parentheses.contains(&phrase(inner));
     let named_by_app = is_named_by_app(&file) && !inner.chars().any(|c| c.is_ascii_digit());
     let is_file = has_extension(&file) || is_named_by_app(&file);
     (is_file && (known || named_by_app)).then(|| (file, String::new()))
@@ -341,7 +337,7 @@ fn shared(file: &str) -> Attachment {
 
 /// `Voice call - 5 minutes`, `Missed voice call, Tap to call back` and the like.
 fn is_call(phrase: &str) -> bool {
-    if phrases::CALLS.contains(&phrase) {
+    if PHRASES.calls.contains(phrase) {
         return true;
     }
     let kinds =

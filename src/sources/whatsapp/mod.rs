@@ -6,14 +6,13 @@
 //!
 //! `header` reads the date, time and AM/PM marker at the start of a line, `half` lists these markers, `date_order`
 //! finds the order of day and month, `persian` converts dates of the Persian calendar, `survey` is the first pass,
-//! `body` finds what a message is, `phrases` and `media_phrases` list the app's own texts in its languages, `reader`
-//! puts messages together.
+//! `body` finds what a message is, `phrases` lists the app's own texts in its languages, `reader` puts messages
+//! together.
 
 mod body;
 mod date_order;
 mod half;
 mod header;
-mod media_phrases;
 mod persian;
 mod phrases;
 mod reader;

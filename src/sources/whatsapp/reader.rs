@@ -17,7 +17,7 @@ use super::{
     body::{Body, Said, behind_notice, body},
     date_order::Order,
     header::{End, Header, header},
-    phrases,
+    phrases::PHRASES,
     survey::{FirstYear, Sender, Survey, has_year, is_next_year},
 };
 use crate::{
@@ -480,7 +480,7 @@ fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
         let name = without_ending(name);
         let lower = name.to_lowercase();
         // In rare scripts the lower-case form has another length in bytes, so characters are counted.
-        let known = phrases::FILE_NAMES.iter().find(|known| lower.starts_with(**known))?;
+        let known = PHRASES.file_names.iter().find(|known| lower.starts_with(known.as_str()))?;
         let rest: String = name.chars().skip(known.chars().count()).collect();
         Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty())
     })

@@ -16,7 +16,7 @@ use super::{
     body::{Body, body, clean_name, is_notice_start, words},
     date_order::{DateFacts, Order, Source},
     header::{End, Header, Shape, Year, header, is_space},
-    phrases,
+    phrases::PHRASES,
 };
 use crate::lines::Lines;
 use nouns::config::DateOrder;
@@ -331,7 +331,7 @@ impl ShapeFacts {
         // chat.
         if self.messages <= 20 && body(said) == Body::Notice {
             let start = words(said).to_lowercase();
-            facts.has_encryption_notice |= phrases::NOTICES.iter().any(|p| start.starts_with(p));
+            facts.has_encryption_notice |= PHRASES.notices.iter().any(|p| start.starts_with(p));
         }
     }
 }

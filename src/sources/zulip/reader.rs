@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder,
+        ChatItem, ChatMessage, Conversation, Element, Elements, JsonFiles, Privacy, Reordered, Sample, Skip, TimeOrder,
         TimedRecord, Tree, Unordered, Unread, has_json_keys,
     },
     error::SourceError,
@@ -70,16 +70,11 @@ fn file_name(entry: &str) -> &str {
 
 /// An export that is read file by file.
 struct Zulip {
-    tree: Tree,
+    files: JsonFiles,
     zone: Zone,
     realm: Realm,
     /// Whether the user named one file of messages.
     alone: bool,
-    files: Vec<String>,
-    file: usize,
-    elements: Option<Elements>,
-    read_bytes: u64,
-    total_bytes: u64,
     /// Conversations by recipient and author.
     conversations: HashMap<(i64, Option<i64>), Option<Arc<Conversation>>>,
     /// Whether the messages name their authors.
@@ -93,14 +88,13 @@ impl Zulip {
         let tree = Tree::open(&settings.path)?;
         let alone = tree.is_file();
         let of = |wanted: fn(&str) -> bool| tree.entries().iter().filter(move |e| wanted(&e.name));
-        let mut entries: Vec<(String, u64)> = of(is_messages).map(|e| (e.name.clone(), e.bytes)).collect();
-        if entries.is_empty() {
+        let mut names: Vec<String> = of(is_messages).map(|e| e.name.clone()).collect();
+        if names.is_empty() {
             // Files with the API's replies may have any name.
-            let of = of(|name| name.ends_with(".json") && !is_realm(name)).map(|e| (e.name.clone(), e.bytes));
-            entries =
-                if alone { tree.entries().iter().map(|e| (e.name.clone(), e.bytes)).collect() } else { of.collect() };
+            let replies = of(if alone { |_| true } else { |name| name.ends_with(".json") && !is_realm(name) });
+            names = replies.map(|e| e.name.clone()).collect();
         }
-        if entries.is_empty() {
+        if names.is_empty() {
             return Err(SourceError::Format {
                 path: settings.path.clone(),
                 line: 1,
@@ -113,30 +107,20 @@ impl Zulip {
             Some(entry) => Realm::read(&tree, &entry.name)?,
             None => Realm::default(),
         };
-        let (files, sizes): (Vec<String>, Vec<u64>) = entries.into_iter().unzip();
-        let has_names = !realm.is_known() && first_names(&tree, files.first())?;
+        let has_names = !realm.is_known() && first_names(&tree, names.first())?;
         Ok(Self {
-            tree,
+            files: JsonFiles::new(tree, names, MESSAGES),
             zone,
             realm,
             alone,
-            files,
-            file: 0,
-            elements: None,
-            read_bytes: 0,
-            total_bytes: sizes.iter().sum(),
             conversations: HashMap::new(),
             has_names,
             unread: Unread::default(),
         })
     }
 
-    fn origin(&self, file: usize) -> String {
-        self.tree.origin(self.files.get(file).map_or("", String::as_str))
-    }
-
-    fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
-        let origin = self.origin(self.file);
+    fn take(&mut self, file: usize, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+        let origin = self.files.origin(file);
         let read = element
             .parse::<Value>(&origin)
             .and_then(|value| MESSAGE.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
@@ -148,8 +132,8 @@ impl Zulip {
                 return Ok(Some(ChatItem::Reject { conversation, letter }));
             }
         };
-        let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-        order.add(TimedRecord { unix_ms, file, line: element.line, payload: element.bytes.clone() })?;
+        let file = u32::try_from(file).unwrap_or(u32::MAX);
+        order.add(TimedRecord { unix_ms, file, line: element.line, payload: element.bytes })?;
         Ok(None)
     }
 
@@ -242,42 +226,28 @@ impl Zulip {
 
 impl Unordered for Zulip {
     fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
-        let Some(name) = self.files.get(self.file) else { return Ok(false) };
-        let mut elements = match self.elements.take() {
-            Some(elements) => elements,
-            None => Elements::new(self.tree.read(name)?, MESSAGES),
-        };
-        match elements.next() {
-            Ok(Some(element)) => {
-                found.extend(self.take(&element, order)?);
-                self.elements = Some(elements);
-            }
-            Ok(None) => {
-                self.read_bytes += elements.read_bytes();
-                self.file += 1;
-            }
-            Err(e) => return Err(self.tree.unreadable(name, elements.line(), e)),
-        }
+        let Some((file, element)) = self.files.next()? else { return Ok(false) };
+        found.extend(self.take(file, element, order)?);
         Ok(true)
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
         self.message(&record).unwrap_or_else(|(conversation, reason)| {
-            let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+            let origin = format!("{}:{}", self.files.origin(record.file as usize), record.line);
             ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, &record.payload) }
         })
     }
 
     fn describe(&self) -> String {
-        format!("Zulip's export {}", self.tree.path().display())
+        format!("Zulip's export {}", self.files.tree().path().display())
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+        self.files.bytes()
     }
 
     fn notice(&self) -> Option<String> {
-        let path = self.tree.path().display();
+        let path = self.files.tree().path().display();
         let what = match (self.realm.is_known(), self.has_names) {
             (true, _) => return None,
             (false, true) => "it is not known which channels are private",
