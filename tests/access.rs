@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
+use server::{Needs, RequiredRight, access::Right};
 
 use super::{
     broker_process::skip,
@@ -45,28 +46,52 @@ fn turn(bank: &str) -> Value {
            "time": "2024-05-01T10:00:00Z", "session": "s"})
 }
 
-/// Every route that needs a right in the bank `acme/a`: method, path, body.
-fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
-    let bytes = |value: Value| value.to_string().into_bytes();
-    let deletion = json!({"type": "deletion", "bank": "acme/a", "turn": "9"});
-    vec![
-        ("write", "POST", "/v1/turns", bytes(json!({"turns": [turn("acme/a")]}))),
-        ("forget", "POST", "/v1/turns", bytes(json!({"turns": [deletion]}))),
-        ("read", "POST", "/v1/ask", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "after": "0:0"}))),
-        ("read", "POST", "/v1/explain", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "turn": "1"}))),
-        ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
-        ("read", "GET", "/v1/stats?bank=acme/a", Vec::new()),
-        ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),
-        ("read", "GET", "/v1/history?bank=acme/a", Vec::new()),
-        ("read", "POST", "/v1/units", bytes(json!({"bank": "acme/a", "ids": ["0000000000000000"]}))),
-        ("read", "GET", "/v1/graph?bank=acme/a", Vec::new()),
-        ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
-        ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
-        ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
-        ("forget", "POST", "/v1/forget", bytes(json!({"bank": "acme/a", "select": {"speakers": ["Cy"]}}))),
-        ("forget", "GET", "/v1/forgets?bank=acme/a", Vec::new()),
-        ("read", "GET", "/v1/turns?bank=acme/a&speaker=Cy", Vec::new()),
-    ]
+/// A request of a route.
+struct Asked {
+    needs: Needs,
+    method: &'static str,
+    path: &'static str,
+    /// The path with its query.
+    target: String,
+    body: Vec<u8>,
+}
+
+/// A request of every route, about the bank `acme/a`: it has each field below that the route takes.
+fn every_request() -> Vec<Asked> {
+    let examples = json!({
+        "bank": "acme/a", "text": "Where is the kayak?", "turns": [turn("acme/a")], "turn": "9", "from": "0",
+        "id": "0000000000000000", "ids": ["0000000000000000"], "select": {"speakers": ["Cy"]}, "topic": "turns",
+        "wait_ms": 0, "after": "0:0",
+    });
+    let document: Value = serde_json::from_str(server::openapi()).unwrap();
+    let asked = |RequiredRight { method, path, needs, .. }| {
+        let operation = &document["paths"][path][method.to_lowercase()];
+        let takes = |name: &str, of: &Value| of["parameters"].as_array().unwrap().iter().any(|p| p["name"] == name);
+        let examples = examples.as_object().unwrap();
+        let mut target = url::Url::parse("http://localhost").unwrap().join(path).unwrap();
+        if operation["parameters"].is_array() {
+            let taken = examples.iter().filter(|(name, _)| takes(name, operation));
+            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            target.query_pairs_mut().extend_pairs(taken.map(|(name, value)| (name, text(value))));
+        }
+        let body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().map(|schema| {
+            let fields = &document.pointer(schema.trim_start_matches('#')).unwrap()["properties"];
+            let taken = examples.iter().filter(|(name, _)| fields.get(name).is_some());
+            json!(taken.collect::<std::collections::BTreeMap<_, _>>()).to_string().into_bytes()
+        });
+        let query = target.query().map_or_else(String::new, |query| format!("?{query}"));
+        Asked { needs, method, path, target: format!("{path}{query}"), body: body.unwrap_or_default() }
+    };
+    server::required_rights().into_iter().map(asked).collect()
+}
+
+/// The status of a request that may be sent: nothing is held under this id, and no history is kept.
+fn allowed(asked: &Asked) -> u16 {
+    match (asked.method, asked.path) {
+        ("GET", "/v1/units") => 404,
+        ("GET", "/v1/diff") => 400,
+        _ => 200,
+    }
 }
 
 #[test]
@@ -86,53 +111,59 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
         let shown = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
         service.send(method, path, &shown, body)
     };
-    for (needed, method, path, body) in routes() {
+    let requests = every_request();
+    let deletion = json!({"turns": [{"type": "deletion", "bank": "acme/a", "turn": "9"}]}).to_string().into_bytes();
+    let (path, needs) = ("/v1/turns", Needs::InBank(Right::Forget));
+    let deleted = Asked { needs, method: "POST", path, target: path.to_owned(), body: deletion };
+    for asked in requests.iter().chain([&deleted]) {
+        let Asked { needs, method, path, target, body } = asked;
         for wrong in ["", "wrong", expired.trim(), &format!("{whole}x")] {
-            let (status, kind, problem) = send(wrong, method, path, &body);
+            let (status, kind, problem) = send(wrong, method, target, body);
             assert_eq!((status, kind.as_str()), (401, "application/problem+json"), "{method} {path}: {problem}");
             assert_eq!(problem["code"], "unauthorised");
         }
+        let (needed, is_of_bank) = match needs {
+            Needs::Token => continue,
+            Needs::Somewhere(right) => (right, false),
+            Needs::InBank(right) => (right, true),
+            Needs::Everywhere(_) => {
+                for (right, token) in by_right.iter().map(|(right, token)| (*right, token)).chain([("all", &whole)]) {
+                    assert_eq!(send(token, method, target, body).0, 403, "{right} at {method} {path}");
+                }
+                continue;
+            }
+        };
+        // Events follow without an end.
+        let is_endless = *path == "/v1/events";
         for (right, token) in &by_right {
-            let (status, _, answer) = send(token, method, path, &body);
-            let expected = if *right == needed { 200 } else { 403 };
-            assert_eq!(status, expected, "{right} at {method} {path}: {answer}");
+            let may = *right == needed.name();
+            if !may || !is_endless {
+                let (status, _, answer) = send(token, method, target, body);
+                assert_eq!(status, if may { allowed(asked) } else { 403 }, "{right} at {method} {path}: {answer}");
+            }
         }
-        let (status, _, problem) = send(&other, method, path, &body);
-        assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{method} {path}");
-        let (status, _, answer) = send(&whole, method, path, &body);
-        assert_eq!(status, 200, "{method} {path}: {answer}");
+        if is_of_bank {
+            let (status, _, problem) = send(&other, method, target, body);
+            assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{method} {path}");
+        }
+        if !is_endless {
+            let (status, _, answer) = send(&whole, method, target, body);
+            assert_eq!(status, allowed(asked), "{method} {path}: {answer}");
+        }
     }
-    for path in ["/v1/banks", "/v1/token", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
-        assert_eq!(send("", "GET", path, b"").0, 401, "{path}");
-    }
+    assert_eq!(send("", "GET", "/v1/nothing", b"").0, 401);
     // What is refused later depends on the right alone, too.
     let by = |name: &str| &by_right.iter().find(|(right, _)| *right == name).unwrap().1;
     let asked = json!({"bank": "acme/a", "text": "Where?", "answer": true}).to_string();
-    for (token, unit, answer) in [(by("read"), 404, 422), (by("write"), 403, 403), (&other, 403, 403)] {
-        assert_eq!(send(token, "GET", "/v1/units?bank=acme/a&id=0000000000000000", b"").0, unit);
+    for (token, answer) in [(by("read"), 422), (by("write"), 403), (&other, 403)] {
         assert_eq!(send(token, "POST", "/v1/ask", asked.as_bytes()).0, answer);
     }
-    for (token, expected) in [("", 401), (by("write"), 403), (&other, 403)] {
-        assert_eq!(send(token, "GET", "/v1/events?bank=acme/a", b"").0, expected);
-        assert_eq!(send(token, "GET", "/v1/diff?bank=acme/a&from=0", b"").0, expected);
-    }
-    // It may; no history is kept.
-    assert_eq!(send(by("read"), "GET", "/v1/diff?bank=acme/a&from=0", b"").0, 400);
-    // Snapshots are of every bank: an administrator of one is refused.
+    // Snapshots are of every bank: an administrator of one was refused.
     let administrator = add(home.path(), "administrator", "*", &["admin"]);
-    let snapshots = [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots")];
-    let others = [("POST", "/v1/admin/erase"), ("GET", "/v1/admin/records?topic=turns")];
-    let orders = snapshots.into_iter().chain(others);
-    for (method, path) in orders {
-        for (token, expected) in [("", 401), (by("read"), 403), (by("admin"), 403), (&whole, 403)] {
-            assert_eq!(send(token, method, path, b"").0, expected, "{method} {path}");
-        }
-    }
     let is_known = || send(&administrator, "POST", "/v1/admin/snapshots", b"").0 != 401;
     wait(&|| "a new token is not taken".to_owned(), is_known);
     // It may; there is no place for them.
     assert_eq!(send(&administrator, "GET", "/v1/admin/snapshots", b"").0, 400);
-    assert_eq!(send("", "GET", "/v1/units?bank=acme/a&id=0000000000000000", b"").0, 401);
     // A put with one bank that the token does not reach writes nothing.
     let both = json!({"turns": [turn("acme/b"), turn("other")]}).to_string();
     assert_eq!(send(&whole, "POST", "/v1/turns", both.as_bytes()).0, 403);

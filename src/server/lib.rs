@@ -62,4 +62,4 @@ pub use reached::{ReachError, Reached};
 pub use reached_topic::{ReachedBank, reached_bank, reached_topic};
 pub use service::run;
 pub use tap::{Lag, TOPICS, TappedRecord, lag, tap};
-pub use v1::openapi;
+pub use v1::{Needs, RequiredRight, openapi, required_rights};

@@ -4,6 +4,10 @@
 //! the next one may reach another process; only the questions that a client of revision 2025-11-25 follows belong to a
 //! session. A batch of an early revision is answered message by message. The caller is checked before, as for every
 //! path. Messages have the same limits as all bodies.
+//!
+//! `rmcp` (3.11) answers each message. What stands around it here it does not do: it refuses a batch, any other
+//! `Content-Type` than JSON and an `Accept` without both kinds, says so in plain text, and knows neither packed bodies
+//! nor the room that all bodies share.
 
 use std::{sync::Arc, time::Duration};
 

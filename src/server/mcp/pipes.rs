@@ -5,6 +5,9 @@
 //! the requests in progress reach their limit, in number or in bytes, nothing more is read: a client that sends and
 //! never reads fills its own pipe and not our memory. Notifications wait behind the requests too. A line that is not a
 //! message is answered here, so that the server answers every request that it gets.
+//!
+//! The transport of `rmcp` (3.11) bounds a line, too, but drops a longer one without an answer, and it reads on however
+//! many requests are in progress.
 
 use std::collections::HashMap;
 

@@ -4,6 +4,11 @@
 //! subscriptions. All other requests are independent, so after a restart of the service a client loses only its
 //! subscriptions, and gets an error that says so. A session belongs to one token: the same id with another token is
 //! another session. A session ends after a while without an open stream.
+//!
+//! They are not the sessions of `rmcp` (3.11), whose `LocalSessionManager` puts every request of a client into a
+//! session: after a restart all of them fail unless a store brings it back, a session's id serves any token, and their
+//! number has no limit. Its streams resume from a buffer of events; here the addresses that changed are a set, which a
+//! new stream repeats whole.
 
 use std::{
     collections::HashMap,

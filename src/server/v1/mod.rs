@@ -6,22 +6,29 @@
 //!
 //! - `listener`: connections, and their graceful end; `places`: how many there are, and which give way.
 //! - `start`: starts the listener of a service.
-//! - `routes`: which path is which call.
+//! - `table`: the routes, one row each; `handlers`: what each does with its input. To add one, touch these two.
+//! - `routes`: serves the table behind the checks; `route`: what a row is made of; `parameter`: the parameters of a
+//!   query; `answer`: a result as a response.
 //! - `door`: who may send requests, and the audit log.
 //! - `body`: a request's body, within limits on its size and time and on all bodies together.
 //! - `event_stream`: responses as server-sent events.
 //! - `packed`: long answers in gzip.
-//! - `openapi`: the document (`schemas/openapi.v1.json`), from the types of the calls.
+//! - `openapi`: the document (`schemas/openapi.v1.json`), from the table.
 
+mod answer;
 mod body;
 mod door;
 mod event_stream;
+mod handlers;
 mod listener;
 mod openapi;
 mod packed;
+mod parameter;
 mod places;
+mod route;
 mod routes;
 mod start;
+mod table;
 
 pub(super) use body::{Bodies, MAX_BYTES, Whole};
 pub(super) use listener::{Listening, listen};
@@ -29,4 +36,6 @@ pub use openapi::openapi;
 #[cfg(feature = "console")]
 pub(super) use packed::reads_gzip;
 pub(super) use places::most;
+pub use route::Needs;
 pub(super) use start::{HttpServer, ServedParts, start};
+pub use table::{RequiredRight, required_rights};
