@@ -2042,14 +2042,14 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /**
              * @description What the speaker is, where the source knows; `role` is another name of it.
-             * @enum {unknown}
+             * @enum {string|null}
              */
             kind?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
             /** @description The id of the turn that it answers. */
             reply_to?: string | null;
             /**
              * @description Another name of `kind`.
-             * @enum {unknown}
+             * @enum {string|null}
              */
             role?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
             /**
@@ -2071,11 +2071,8 @@ export interface components {
             turn: string;
             /** @constant */
             type?: "turn";
-            /**
-             * @description The platform's edit time or counter; the higher one wins. 0 when never edited.
-             * @default 0
-             */
-            version: number | null;
+            /** @description The platform's edit time or counter; the higher one wins. 0 when never edited. */
+            version?: number | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
@@ -2083,11 +2080,8 @@ export interface components {
             turn: string;
             /** @constant */
             type: "deletion";
-            /**
-             * @description The platform's time of deletion. Without it, no later version restores the turn.
-             * @default 18446744073709552000
-             */
-            version: number | null;
+            /** @description The platform's time of deletion. Without it, no later version restores the turn. */
+            version?: number | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
