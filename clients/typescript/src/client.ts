@@ -157,18 +157,18 @@ export class RippleMem {
   }
 
   /** A conversation has ended: its last window closes now, not after a pause. */
-  endSession(session: string, options: CallOptions = {}): Promise<WrittenTurns> {
+  async endSession(session: string, options: CallOptions = {}): Promise<WrittenTurns> {
     const bank = this.#named(options);
     return this.#put(bank, [JSON.stringify({ type: "session_end", bank, session })], options);
   }
 
   /** The evidence for a question. */
-  ask(question: string, options: AskOptions = {}): Promise<Evidence> {
+  async ask(question: string, options: AskOptions = {}): Promise<Evidence> {
     return this.#transport.json(this.#asked("/v1/ask", question, options));
   }
 
   /** Why the answer to a question quotes a turn or a unit, or why not. */
-  explain(question: string, options: ExplainOptions): Promise<Explanation> {
+  async explain(question: string, options: ExplainOptions): Promise<Explanation> {
     const { turn, unit, part } = options;
     return this.#transport.json(this.#asked("/v1/explain", question, options, { turn, unit, part }));
   }
@@ -212,32 +212,32 @@ export class RippleMem {
   }
 
   /** A unit that an answer names, with all of its parts and its neighbours. */
-  unit(id: string, options: CallOptions = {}): Promise<UnitView> {
+  async unit(id: string, options: CallOptions = {}): Promise<UnitView> {
     return this.#getOf("/v1/units", options, { id });
   }
 
   /** Many units that answers name, at most 200, as of one moment; without their neighbours. */
-  units(ids: readonly string[], options: CallOptions = {}): Promise<Units> {
+  async units(ids: readonly string[], options: CallOptions = {}): Promise<Units> {
     return this.#transport.json(post("/v1/units", { bank: this.#named(options), ids }, options));
   }
 
   /** Units and the edges between them: those that were said last, or those `around` one, by distance. */
-  graph(options: CallOptions & { around?: string; limit?: number } = {}): Promise<Graph> {
+  async graph(options: CallOptions & { around?: string; limit?: number } = {}): Promise<Graph> {
     return this.#getOf("/v1/graph", options);
   }
 
   /** The points of a bank's past that `ask` answers for with `asOf`, the latest before an offset. */
-  history(options: CallOptions & { before?: string; limit?: number } = {}): Promise<History> {
+  async history(options: CallOptions & { before?: string; limit?: number } = {}): Promise<History> {
     return this.#getOf("/v1/history", options);
   }
 
   /** What came and went in a bank between two points of its past: offsets, or times; without `end`, until now. */
-  diff(start: Time, { end, ...options }: CallOptions & { end?: Time } = {}): Promise<Diff> {
+  async diff(start: Time, { end, ...options }: CallOptions & { end?: Time } = {}): Promise<Diff> {
     return this.#getOf("/v1/diff", options, { from: timeText(start), to: timeText(end) });
   }
 
   /** Deletes a turn, and waits until no answer reflects it. */
-  forget(turn: string, { waitMs = WAIT, ...options }: WaitOptions = {}): Promise<Forgotten> {
+  async forget(turn: string, { waitMs = WAIT, ...options }: WaitOptions = {}): Promise<Forgotten> {
     const bank = this.#named(options);
     const call = get("/v1/turns", { ...options, bank, turn, wait_ms: waitMs });
     return this.#written(bank, { ...call, method: "DELETE", timeoutMs: waitMs + MARGIN });
@@ -248,7 +248,7 @@ export class RippleMem {
    *
    * With `dryRun` they are counted and nothing is deleted; its `confirm` deletes exactly those.
    */
-  forgetTurns(
+  async forgetTurns(
     select: Selector,
     options: WaitOptions & { dryRun?: boolean; confirm?: string } = {},
   ): Promise<ForgottenTurns> {
@@ -264,7 +264,7 @@ export class RippleMem {
   }
 
   /** The turns of a bank, the latest first; `before` is the `next` of an earlier list. */
-  turns(select: Selector = {}, options: CallOptions & { before?: string; limit?: number } = {}): Promise<Turns> {
+  async turns(select: Selector = {}, options: CallOptions & { before?: string; limit?: number } = {}): Promise<Turns> {
     const { speakers = [], mentions = [], turns, session, thread, since, until } = selected(select);
     if (speakers.length > 1 || mentions.length > 1 || turns?.length) {
       throw new InvalidError("turns are listed by one speaker, one name in mentions, a time, a session or a thread");
