@@ -9,7 +9,7 @@ BINARY := target/debug/ripplemem
 TEST_QWEN3 := cargo test --locked -p ripplemem-models --features qwen3 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test release dist check-dist dev console test-data test-model bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test release dist check-dist dev console typescript test-typescript test-data test-model bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models and buckets, which a first look does not need. On a terminal it goes
 # on to serve the samples, for a browser. What it compiles, `make test` uses.
@@ -44,6 +44,14 @@ test-%: setup
 # The files of the console, of their sources in src/server/console; needs Node. No other target does.
 console:
 	scripts/console
+
+# The TypeScript client: its types of schemas/openapi.v1.json, checks and clients/typescript/dist. `make test-typescript`
+# runs it against a service on Node, Deno and Bun, as far as npm can install them.
+typescript:
+	scripts/typescript
+
+test-typescript: setup
+	RIPPLEMEM_RUNTIMES=all cargo test --locked --test ripplemem typescript_client -- --nocapture
 
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
 # recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
@@ -122,6 +130,7 @@ check:
 	cargo clippy --locked --no-default-features --features qwen3 -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps $(FEATURES)
 	scripts/console --check
+	scripts/typescript --check
 
 # Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
 # ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.

@@ -173,6 +173,7 @@ fn versions_come_from_one_place() {
     let version = env!("CARGO_PKG_VERSION");
     for (file, line) in [
         ("clients/python/pyproject.toml", format!("version = \"{version}\"")),
+        ("clients/typescript/package.json", format!("  \"version\": \"{version}\",")),
         ("clients/python/pyproject.toml", format!("server = [\"ripplemem-server=={version}\"]")),
         ("docker/helm/Chart.yaml", format!("version: {version}")),
         ("docker/helm/Chart.yaml", format!("appVersion: \"{version}\"")),

@@ -86,6 +86,7 @@ mod subscriptions;
 mod support;
 mod tidy;
 mod transfer;
+mod typescript_client;
 mod views;
 mod worked_page;
 mod worked_trace;

@@ -48,6 +48,24 @@ fn the_openapi_document_has_not_drifted() {
     check_golden("schemas/openapi.v1.json", server::openapi());
 }
 
+/// What would mislead a generator of types: an enum without a type, and a default that makes a version a field which
+/// every client must send, or that no double holds.
+#[test]
+fn the_openapi_document_can_be_made_into_types() {
+    fn walk(place: &str, value: &serde_json::Value) {
+        let Some(fields) = value.as_object() else {
+            let items = value.as_array().into_iter().flatten();
+            return items.enumerate().for_each(|(at, item)| walk(&format!("{place}/{at}"), item));
+        };
+        if !place.ends_with("/properties") {
+            assert!(!fields.contains_key("enum") || fields.contains_key("type"), "{place}: an enum without a type");
+            assert!(!place.ends_with("/version") || !fields.contains_key("default"), "{place}: a default");
+        }
+        fields.iter().for_each(|(name, value)| walk(&format!("{place}/{name}"), value));
+    }
+    walk("", &serde_json::from_str(server::openapi()).unwrap());
+}
+
 /// Every key of a pipeline file is on the page, described as its doc comment says.
 #[test]
 fn the_page_of_configuration_has_not_drifted() {

@@ -235,9 +235,14 @@ pub enum TurnEvent {
 }
 
 /// Makes the schema allow what [`TurnEvent::from_json`] reads besides what it writes: a turn without `type`, with a
-/// `schema`, or with a `role`, and null in fields that may be absent.
+/// `schema`, or with a `role`, and null in fields that may be absent. A version states no default: a generator would
+/// make it a field that every client must send, and no number of a browser holds that of a deletion.
 fn allow_other_names(schema: &mut Schema) {
     let mut variants = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+    let versions = variants.iter_mut().flat_map(|variants| variants.iter_mut());
+    for version in versions.filter_map(|variant| variant.pointer_mut("/properties/version")?.as_object_mut()) {
+        version.remove("default");
+    }
     for field in ["/properties/version/type", "/properties/attachments/type"] {
         let variants = variants.iter_mut().flat_map(|variants| variants.iter_mut());
         for kind in variants.filter_map(|variant| variant.pointer_mut(field)) {
@@ -252,13 +257,15 @@ fn allow_other_names(schema: &mut Schema) {
     if let Some(fields) = turn.get_mut("properties").and_then(Value::as_object_mut) {
         let names = SpeakerKind::ALL.iter().map(|kind| kind.name()).chain(OTHER_KIND_NAMES);
         let names: Vec<Value> = names.map(Value::from).chain([Value::Null]).collect();
-        fields.insert("role".to_owned(), json!({ "description": "Another name of `kind`.", "enum": names }));
+        let about = "Another name of `kind`.";
+        fields.insert("role".to_owned(), json!({ "description": about, "type": ["string", "null"], "enum": names }));
         if let Some(kind) = fields.get_mut("kind").and_then(Value::as_object_mut) {
             kind.remove("anyOf");
+            kind.insert("type".to_owned(), json!(["string", "null"]));
             kind.insert("enum".to_owned(), names.into());
         }
         let about = "The version of this schema.";
-        fields.insert("schema".to_owned(), json!({ "description": about, "const": SCHEMA_VERSION }));
+        fields.insert("schema".to_owned(), json!({ "description": about, "type": "integer", "const": SCHEMA_VERSION }));
     }
 }
 

@@ -1,5 +1,5 @@
-// The forms of the interface, by the names that the page uses. api.d.ts is made of schemas/openapi.v1.json.
-import type { components } from "./api";
+// The forms of the interface, by the names that the page uses; their types are those of the TypeScript client.
+import type { components } from "../../../../clients/typescript/src/api";
 
 type Forms = components["schemas"];
 

@@ -2042,14 +2042,14 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /**
              * @description What the speaker is, where the source knows; `role` is another name of it.
-             * @enum {unknown}
+             * @enum {string|null}
              */
             kind?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
             /** @description The id of the turn that it answers. */
             reply_to?: string | null;
             /**
              * @description Another name of `kind`.
-             * @enum {unknown}
+             * @enum {string|null}
              */
             role?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
             /**
@@ -2071,11 +2071,8 @@ export interface components {
             turn: string;
             /** @constant */
             type?: "turn";
-            /**
-             * @description The platform's edit time or counter; the higher one wins. 0 when never edited.
-             * @default 0
-             */
-            version: number | null;
+            /** @description The platform's edit time or counter; the higher one wins. 0 when never edited. */
+            version?: number | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
@@ -2083,11 +2080,8 @@ export interface components {
             turn: string;
             /** @constant */
             type: "deletion";
-            /**
-             * @description The platform's time of deletion. Without it, no later version restores the turn.
-             * @default 18446744073709552000
-             */
-            version: number | null;
+            /** @description The platform's time of deletion. Without it, no later version restores the turn. */
+            version?: number | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
@@ -2272,6 +2266,129 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AddedUnit = components['schemas']['AddedUnit'];
+export type Answer = components['schemas']['Answer'];
+export type AnsweredEvidence = components['schemas']['AnsweredEvidence'];
+export type ArrivedTurn = components['schemas']['ArrivedTurn'];
+export type Ask = components['schemas']['Ask'];
+export type Attachment = components['schemas']['Attachment'];
+export type Bank = components['schemas']['Bank'];
+export type BankCounts = components['schemas']['BankCounts'];
+export type BankProgress = components['schemas']['BankProgress'];
+export type BankState = components['schemas']['BankState'];
+export type BankStatus = components['schemas']['BankStatus'];
+export type Banks = components['schemas']['Banks'];
+export type ChangedEdges = components['schemas']['ChangedEdges'];
+export type Channel = components['schemas']['Channel'];
+export type Citation = components['schemas']['Citation'];
+export type ClosedWindow = components['schemas']['ClosedWindow'];
+export type Code = components['schemas']['Code'];
+export type ContextTokens = components['schemas']['ContextTokens'];
+export type Cues = components['schemas']['Cues'];
+export type DeadLetter = components['schemas']['DeadLetter'];
+export type DeadLetterView = components['schemas']['DeadLetterView'];
+export type DeadLetters = components['schemas']['DeadLetters'];
+export type Delta = components['schemas']['Delta'];
+export type Diff = components['schemas']['Diff'];
+export type Digest = components['schemas']['Digest'];
+export type EdgeReasons = components['schemas']['EdgeReasons'];
+export type EdgeView = components['schemas']['EdgeView'];
+export type Erased = components['schemas']['Erased'];
+export type EventTime = components['schemas']['EventTime'];
+export type Evidence = components['schemas']['Evidence'];
+export type EvidenceUnit = components['schemas']['EvidenceUnit'];
+export type Excerpt = components['schemas']['Excerpt'];
+export type Explain = components['schemas']['Explain'];
+export type ExplainStep = components['schemas']['ExplainStep'];
+export type ExplainedSubject = components['schemas']['ExplainedSubject'];
+export type Explanation = components['schemas']['Explanation'];
+export type FamiliarityTerms = components['schemas']['FamiliarityTerms'];
+export type Flat = components['schemas']['Flat'];
+export type FlatRanking = components['schemas']['FlatRanking'];
+export type FlatUnit = components['schemas']['FlatUnit'];
+export type Footprint = components['schemas']['Footprint'];
+export type ForgetStage = components['schemas']['ForgetStage'];
+export type ForgetTurns = components['schemas']['ForgetTurns'];
+export type Forgets = components['schemas']['Forgets'];
+export type Forgotten = components['schemas']['Forgotten'];
+export type ForgottenTurns = components['schemas']['ForgottenTurns'];
+export type Graph = components['schemas']['Graph'];
+export type GraphUnit = components['schemas']['GraphUnit'];
+export type History = components['schemas']['History'];
+export type Interval = components['schemas']['Interval'];
+export type LetterSelector = components['schemas']['LetterSelector'];
+export type Moved = components['schemas']['Moved'];
+export type NearMiss = components['schemas']['NearMiss'];
+export type Notice = components['schemas']['Notice'];
+export type NoticeCode = components['schemas']['NoticeCode'];
+export type OtherPart = components['schemas']['OtherPart'];
+export type PartLogit = components['schemas']['PartLogit'];
+export type Place = components['schemas']['Place'];
+export type Plan = components['schemas']['Plan'];
+export type Point = components['schemas']['Point'];
+export type Polled = components['schemas']['Polled'];
+export type Position = components['schemas']['Position'];
+export type Problem = components['schemas']['Problem'];
+export type Progress = components['schemas']['Progress'];
+export type Provenance = components['schemas']['Provenance'];
+export type Put = components['schemas']['Put'];
+export type Question = components['schemas']['Question'];
+export type QuestionCues = components['schemas']['QuestionCues'];
+export type QuestionTimes = components['schemas']['QuestionTimes'];
+export type Ranked = components['schemas']['Ranked'];
+export type Receipt = components['schemas']['Receipt'];
+export type Records = components['schemas']['Records'];
+export type Reextract = components['schemas']['Reextract'];
+export type Reextracted = components['schemas']['Reextracted'];
+export type RejectedRecord = components['schemas']['RejectedRecord'];
+export type RemovedUnit = components['schemas']['RemovedUnit'];
+export type Reranked = components['schemas']['Reranked'];
+export type RetentionRule = components['schemas']['RetentionRule'];
+export type RetentionStatus = components['schemas']['RetentionStatus'];
+export type Right = components['schemas']['Right'];
+export type Round = components['schemas']['Round'];
+export type SaidBefore = components['schemas']['SaidBefore'];
+export type Scale = components['schemas']['Scale'];
+export type ScoredParts = components['schemas']['ScoredParts'];
+export type Seen = components['schemas']['Seen'];
+export type SelectLetters = components['schemas']['SelectLetters'];
+export type Selector = components['schemas']['Selector'];
+export type ShowUnits = components['schemas']['ShowUnits'];
+export type Skipped = components['schemas']['Skipped'];
+export type Snapshot = components['schemas']['Snapshot'];
+export type SnapshotList = components['schemas']['SnapshotList'];
+export type SnapshotView = components['schemas']['SnapshotView'];
+export type SourceStatus = components['schemas']['SourceStatus'];
+export type SpeakerKind = components['schemas']['SpeakerKind'];
+export type Stats = components['schemas']['Stats'];
+export type Status = components['schemas']['Status'];
+export type Step = components['schemas']['Step'];
+export type StepName = components['schemas']['StepName'];
+export type StepState = components['schemas']['StepState'];
+export type StoredRecord = components['schemas']['StoredRecord'];
+export type Subscribe = components['schemas']['Subscribe'];
+export type SubscribedUnit = components['schemas']['SubscribedUnit'];
+export type Target = components['schemas']['Target'];
+export type TextRange = components['schemas']['TextRange'];
+export type TokenView = components['schemas']['TokenView'];
+export type Told = components['schemas']['Told'];
+export type Trace = components['schemas']['Trace'];
+export type TurnEvent = components['schemas']['TurnEvent'];
+export type TurnView = components['schemas']['TurnView'];
+export type Turns = components['schemas']['Turns'];
+export type UnitId = components['schemas']['UnitId'];
+export type UnitRank = components['schemas']['UnitRank'];
+export type UnitView = components['schemas']['UnitView'];
+export type Units = components['schemas']['Units'];
+export type UnlistedChanges = components['schemas']['UnlistedChanges'];
+export type Usage = components['schemas']['Usage'];
+export type Walk = components['schemas']['Walk'];
+export type WalkState = components['schemas']['WalkState'];
+export type WalkUnit = components['schemas']['WalkUnit'];
+export type WholeUnit = components['schemas']['WholeUnit'];
+export type Words = components['schemas']['Words'];
+export type WrittenTurns = components['schemas']['WrittenTurns'];
+export type ResponseProblem = components['responses']['Problem'];
 export type $defs = Record<string, never>;
 export interface operations {
     dead_letters: {
