@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use super::{
     oracle::Dice,
-    support::{ask, census, fails, lines, open, pipeline, ripplemem, write},
+    support::{ask, census, fails, kill_rounds, lines, open, pipeline, ripplemem, write},
 };
 
 /// Words that are said once, and nowhere else.
@@ -444,7 +444,7 @@ fn questions_turns_and_snapshots_go_on_while_words_are_erased() {
 #[test]
 fn an_operation_that_is_killed_is_done_by_the_next_start_or_was_never_begun() {
     const TURNS: usize = 1_500;
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let home = tempfile::tempdir().unwrap();
     let file = write(
         &home.path().join("p.toml"),

@@ -15,7 +15,7 @@ use super::{
     broker_process::skip,
     http_service::{HttpClient, HttpService, answer, pipeline_file},
     oracle::Dice,
-    support::memory_kib,
+    support::{kill_rounds, memory_kib},
 };
 
 fn number(variable: &str, default: usize) -> usize {
@@ -204,7 +204,7 @@ fn listed(service: &HttpClient, user: &str) -> Vec<(String, String)> {
 
 #[test]
 fn a_service_killed_while_it_writes_keeps_what_it_acknowledged_over_http() {
-    let rounds = number("RIPPLEMEM_HTTP_KILL_ROUNDS", 3);
+    let rounds = kill_rounds("RIPPLEMEM_HTTP_KILL_ROUNDS") as usize;
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "http.mem0 = true\nlog.partitions = 3\n");
     let sent = Mutex::new(Sent::default());

@@ -33,7 +33,7 @@ use super::{
     broker_process::Broker,
     oracle::Dice,
     pipelines,
-    support::{Python, census, data, fails, ingest, open, pipeline, ripplemem, rows, write},
+    support::{Python, census, data, fails, ingest, kill_rounds, open, pipeline, ripplemem, rows, write},
 };
 
 const SNAPSHOTS: &str = "[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 1\n";
@@ -295,7 +295,7 @@ fn another_client_reads_the_topics_and_asks() {
 fn killed_at_any_moment_on_kafka() {
     let _turn = turn();
     let Some(broker) = Broker::shared("kafka::killed_at_any_moment_on_kafka") else { return };
-    let rounds = std::env::var("RIPPLEMEM_KAFKA_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KAFKA_KILL_ROUNDS");
     let (expected, events) = (uninterrupted(), sample());
     let (mut kills, mut partial, mut loaders, mut duplicates) = (0, 0, 0, 0);
     for round in 0..rounds {

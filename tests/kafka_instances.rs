@@ -22,7 +22,7 @@ use super::{
     kafka::{Home, Running, administer, turn, wait},
     oracle::Dice,
     question_client::Client,
-    support::{census, fails, open, pipeline, ripplemem, with_warnings},
+    support::{census, fails, kill_rounds, open, pipeline, ripplemem, with_warnings},
 };
 
 /// Every partition has a bank.
@@ -159,7 +159,7 @@ fn killed_instances_lose_nothing_and_answer_every_question() {
     let _turn = turn();
     let test = "kafka_instances::killed_instances_lose_nothing_and_answer_every_question";
     let Some(broker) = Broker::shared(test) else { return };
-    let rounds = std::env::var("RIPPLEMEM_INSTANCE_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_INSTANCE_KILL_ROUNDS");
     let homes: Vec<Home> = (0..3).map(|_| instance(&broker, "divided", "")).collect();
     let mut running: Vec<Option<Running>> = vec![Some(homes[0].run()), None, None];
     let mut starts = [1, 0, 0];

@@ -11,7 +11,7 @@ use ripplemem::{log::Topic, pipeline::Service};
 
 use super::{
     oracle::Dice,
-    support::{census, data, ingest, lines, open, pipeline, write},
+    support::{census, data, ingest, kill_rounds, lines, open, pipeline, write},
 };
 
 fn turns(service: &Service) -> Vec<TurnEvent> {
@@ -21,7 +21,7 @@ fn turns(service: &Service) -> Vec<TurnEvent> {
 
 #[test]
 fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let calm = tempfile::tempdir().unwrap();
     let extra = "log.fsync = \"commit\"\nembed.read_turns = 16\n";
     let settings = |home: &std::path::Path| {
@@ -90,7 +90,7 @@ fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
 /// In some rounds the process is told to end, which loses as little.
 #[test]
 fn a_run_that_is_killed_while_a_bank_is_behind_loses_nothing_and_doubles_nothing() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let sentence = |n: usize| format!("Number {n} of the boats lies behind the mill in Oslo, and Ann painted it red. ");
     let mut all = String::new();
     for n in 0..8 {

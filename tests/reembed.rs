@@ -17,7 +17,7 @@ use super::{
     broker_process::{Broker, skip},
     kafka::{Home, turn, wait},
     oracle::Dice,
-    support::{ask, census, fails, lines, open, pipeline, ripplemem, write},
+    support::{ask, census, fails, kill_rounds, lines, open, pipeline, ripplemem, write},
     transfer::{BANK, events, feed, large, sample},
 };
 
@@ -127,7 +127,7 @@ fn refusal(pipeline: &Pipeline) -> String {
 /// A run that was killed at any moment is continued, and until the switch the old memory answers.
 #[test]
 fn a_killed_reembedding_is_continued() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let origin = tempfile::tempdir().unwrap();
     let mut first = pipeline(origin.path(), "");
     first.embed.read_turns = 400;

@@ -16,7 +16,9 @@ use ripplemem::{log::Topic, pipeline::Service, snapshot::AsOf};
 
 use super::{
     oracle::Dice,
-    support::{Python, ask, census, data, ingest, lines, open, pipeline, ripplemem, rows, with_warnings, write},
+    support::{
+        Python, ask, census, data, ingest, kill_rounds, lines, open, pipeline, ripplemem, rows, with_warnings, write,
+    },
 };
 
 /// A pipeline with snapshots beside its log.
@@ -250,7 +252,7 @@ fn a_snapshot_of_another_log_is_refused() {
 /// restarts with the memory of an uninterrupted run.
 #[test]
 fn killed_at_any_moment_with_snapshots() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let without_kills = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(without_kills.path(), "embed.read_turns = 16"));
     ingest(&mut service, &data("sample.jsonl"));
@@ -303,7 +305,7 @@ fn killed_at_any_moment_with_snapshots() {
 /// snapshot, and the next start has the same memory.
 #[test]
 fn a_restore_killed_at_any_moment() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let home = tempfile::tempdir().unwrap();
     let file = write(
         &home.path().join("p.toml"),

@@ -35,6 +35,11 @@ pub(crate) fn pipeline(directory: &Path, extra: &str) -> Pipeline {
     pipeline
 }
 
+/// How many seeded rounds a kill test makes: a few, or as many as the variable says, as in `make soak`.
+pub(crate) fn kill_rounds(variable: &str) -> u64 {
+    std::env::var(variable).map_or(3, |rounds| rounds.parse().unwrap())
+}
+
 pub(crate) fn open(pipeline: &Pipeline) -> Service {
     Service::open(pipeline, &mut |_| {}).unwrap()
 }

@@ -23,7 +23,7 @@ use super::{
     broker_process::Broker,
     kafka::{Home, turn, wait},
     oracle::Dice,
-    support::{ask, census, data, fails, lines, open, pipeline, ripplemem, write},
+    support::{ask, census, data, fails, kill_rounds, lines, open, pipeline, ripplemem, write},
 };
 
 pub(crate) const BANK: &str = "sample/harbour";
@@ -359,7 +359,7 @@ pub(crate) fn large(service: &mut Service) {
 /// A killed import is continued when it is run again.
 #[test]
 fn a_killed_import_is_continued() {
-    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
+    let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
     let here = tempfile::tempdir().unwrap();
     let mut first = pipeline(here.path(), "");
     first.embed.read_turns = 400;

@@ -3,11 +3,13 @@
 //! In: an address and routes. Out: a thread that serves them until it is told to end. Then it accepts no connections,
 //! gives requests that have begun some seconds to end, and cuts off the rest.
 
-use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, thread::JoinHandle, time::Duration};
 
 use axum::Router;
 use futures_util::future::{Either, select};
 use hyper::{
+    Method, Request,
+    body::Incoming,
     server::conn::http1,
     service::{Service as _, service_fn},
 };
@@ -19,6 +21,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpSocket},
     sync::watch,
+    task::JoinError,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -156,9 +159,18 @@ async fn converse(
     mut stopped: watch::Receiver<()>,
 ) {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(|request| {
-        let (busy, answering) = (here.begin(), router.call(request));
-        async move { Ok::<_, Infallible>(answering.await?.map(|body| busy.until_read(body))) }
+    let service = service_fn(|request: Request<Incoming>| {
+        let (busy, deletes) = (here.begin(), request.method() == Method::DELETE);
+        let answering = router.call(request);
+        // Hyper drops a request whose client has left, even before it is polled; a deletion is carried out all the same.
+        let answering = if deletes { Either::Left(tokio::spawn(answering)) } else { Either::Right(answering) };
+        async move {
+            let Ok(answer) = match answering {
+                Either::Left(task) => task.await?,
+                Either::Right(answering) => answering.await,
+            };
+            Ok::<_, JoinError>(answer.map(|body| busy.until_read(body)))
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
