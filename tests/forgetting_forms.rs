@@ -1,6 +1,8 @@
 //! Forgetting in every form in which words, names and ids come: however a text is typed, in rejected records, by ids
 //! that look like short ones, and again after it was forgotten.
 
+use nouns::config::Pipeline;
+use ripplemem::log;
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -112,6 +114,33 @@ fn rejected_records_go_with_their_sender_and_by_what_they_have_in_common() {
         let verify = ["forget", "--verify", "--words", words, "--pipeline", file.to_str().unwrap()];
         let said = ripplemem(&verify);
         assert!(said.status.success(), "{words}: {}", String::from_utf8_lossy(&said.stdout));
+    }
+}
+
+/// An id with a phone number has two forms, and whichever is forgotten, the other one is told too.
+#[test]
+fn a_forgotten_id_is_told_in_the_hidden_form_and_in_the_plain_one() {
+    const PLAIN: [&str; 2] = ["Trip/+49 170 1234567", "Trip/+49 170 7654321"];
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let salt = log::id_salt(&Pipeline::read(&file).unwrap().log).unwrap();
+    let hidden = PLAIN.map(|id| salt.hidden(id));
+    let mut service = HttpService::of(home.path());
+    let put = |service: &HttpService, ids: &[&str]| {
+        let turns: Vec<Value> = ids.iter().map(|id| turn(id, "Ann", "One.")).collect();
+        service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}))
+    };
+    put(&service, &[PLAIN[0], &hidden[1]]);
+    let ids = [PLAIN[0], &hidden[1]];
+    service.post("/v1/forget", &json!({"bank": "b", "select": {"turns": ids}, "unheld": true, "wait_ms": 600_000}));
+    let all = [PLAIN[0], &hidden[0], PLAIN[1], &hidden[1]];
+    for _ in 0..2 {
+        let written = put(&service, &all);
+        assert_eq!((&written["not_kept"], &written["forgotten"]), (&json!(4), &json!(all)), "{written}");
+        assert_eq!(service.get("/v1/bank?bank=b")["not_kept"], json!(4));
+        // From the memory's records.
+        assert!(service.stop());
+        service = HttpService::of(home.path());
     }
 }
 
