@@ -232,3 +232,43 @@ fn an_id_like_a_short_id_takes_nobodys_place() {
     let listed = ripplemem(&[&["turns", "--bank", "b"], &pipeline[..]].concat());
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "");
 }
+
+/// Ids that an earlier build stored are counted where it stored them, in a directory and from a service that has it.
+#[test]
+fn stored_ids_with_a_number_or_an_address_are_counted_by_bank_until_they_are_forgotten() {
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let said = |bank: &str, id: &str| {
+        let mut turn = turn(id, "Ann", "Hello.");
+        turn["bank"] = json!(bank);
+        turn
+    };
+    let ids = [("b", "Trip/+49 170 1234567"), ("b", "inbox/ann@a.example"), ("b", "Trip/Ann"), ("c", "Trip/Bo")];
+    let turns: Vec<Value> = ids.iter().map(|(bank, id)| said(bank, id)).collect();
+    service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}));
+    assert_eq!(service.get("/v1/stats").get("plain_ids"), None, "they are counted on request");
+    for (query, expected) in [
+        ("ids=true", json!([{"bank": "b", "turns": 2}])),
+        ("bank=b&ids=true", json!([{"bank": "b", "turns": 2}])),
+        ("bank=c&ids=true", json!([])),
+    ] {
+        assert_eq!(service.get(&format!("/v1/stats?{query}"))["plain_ids"], expected, "{query}");
+    }
+    let stats = || {
+        let output = ripplemem(&["stats", "--pipeline", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let check = |told: &str| {
+        let expected = ["bank b: the ids of 2 turns hold a phone number or a mail address\n", "ripplemem forget"];
+        assert!(expected.iter().all(|words| told.contains(words)) && !told.contains("bank c"), "{told}");
+    };
+    check(&stats());
+    assert!(service.stop());
+    check(&stats());
+    let service = HttpService::of(home.path());
+    service.post("/v1/forget", &json!({"bank": "b", "select": {"speakers": ["Ann"]}, "wait_ms": 600_000}));
+    assert_eq!(service.get("/v1/stats?ids=true")["plain_ids"], json!([]));
+    assert!(service.stop());
+}

@@ -21,7 +21,7 @@ use super::{
     answers::{AnswerPiece, AnsweredEvidence, Answers},
     bank_status::{BankStatus, bank_status},
     blocking::blocking,
-    forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
+    forms::{Ask, Digest, Forget, Forgotten, PlainIds, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
     past_point::past_point,
@@ -487,20 +487,24 @@ impl Api {
         }
     }
 
-    /// How many bytes one bank takes in memory, or all banks.
+    /// How many bytes one bank takes in memory, or all banks; with `ids`, also how many turns have ids that hold a phone
+    /// number or a mail address, for which every record is read.
     ///
     /// # Errors
     /// [`Problem`] for an unknown bank.
-    pub async fn stats(&self, who: &Caller, bank: Option<Bank>) -> Result<Stats, Problem> {
+    pub async fn stats(&self, who: &Caller, bank: Option<Bank>, ids: bool) -> Result<Stats, Problem> {
         self.may_count(who, bank.as_ref())?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let measured = move || -> Result<Stats, Problem> {
+        let measured = move |cancellation: &Cancellation| -> Result<Stats, Problem> {
             let measured = memory.replica().footprint(of.as_ref())?;
-            Ok(Stats::of(of, measured))
+            let banks = || of.clone().map_or_else(|| memory.banks_where(&|_| true), |bank| vec![bank]);
+            let plain_ids = ids.then(|| PlainIds::of(&**memory.log(), banks(), cancellation)).transpose()?;
+            Ok(Stats::of(of, measured, plain_ids))
         };
+        let reads = if ids { Reads::AllOfIt } else { Reads::Little };
         match &bank {
-            Some(bank) => self.read(who, bank, Reads::Little, move |_| measured()).await,
-            None => blocking(measured).await,
+            Some(bank) => self.read(who, bank, reads, measured).await,
+            None => blocking(move || measured(&Cancellation::default())).await,
         }
     }
 

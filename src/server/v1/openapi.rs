@@ -283,7 +283,11 @@ fn document() -> String {
         "/v1/stats": {
             "get": operation(
                 "stats", "How many bytes units take in memory, by part.",
-                &[("bank", false, "One bank; without it, all of them.", json!({ "type": "string" }))],
+                &[
+                    ("bank", false, "One bank; without it, all of them.", json!({ "type": "string" })),
+                    ("ids", false, "Whether to count turns whose ids hold a phone number or a mail address, too, which \
+                     reads every turn.", json!({ "type": "boolean" })),
+                ],
                 None, &ok::<Stats>(&mut of, "The bytes."), &["400", "404", "421", "503"],
             ),
         },

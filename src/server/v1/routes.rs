@@ -507,8 +507,9 @@ async fn digest(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer
 
 async fn stats(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let stats = async || {
-        let [bank] = parameters(&uri, ["bank"])?;
-        v1.api.stats(&who, bank.as_deref().map(the_bank).transpose()?).await
+        let [bank, ids] = parameters(&uri, ["bank", "ids"])?;
+        let ids = ids.as_deref().map(|text| flag("ids", text)).transpose()?.unwrap_or_default();
+        v1.api.stats(&who, bank.as_deref().map(the_bank).transpose()?, ids).await
     };
     stats().await.into()
 }
