@@ -22,7 +22,21 @@ pub trait SourceLog: Send + Sync {
     ///
     /// # Errors
     /// [`LogError`].
-    fn id_salt(&self) -> Result<IdSalt, LogError>;
+    fn id_salt(&self) -> Result<IdSalt, LogError> {
+        self.id_salt_or(None)
+    }
+
+    /// The salt as of [`Self::id_salt`]. If there is none, `first` becomes it, with which a bank from elsewhere hides ids.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError>;
+
+    /// The salt as of [`Self::id_salt`], if it was made before.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn made_id_salt(&self) -> Result<Option<IdSalt>, LogError>;
 
     /// The deletions that this process has read.
     fn deletions(&self) -> &Deletions;
