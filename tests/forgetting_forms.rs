@@ -1,6 +1,8 @@
 //! Forgetting in every form in which words, names and ids come: however a text is typed, in rejected records, by ids
 //! that look like short ones, and again after it was forgotten.
 
+use nouns::config::Pipeline;
+use ripplemem::log;
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -115,6 +117,33 @@ fn rejected_records_go_with_their_sender_and_by_what_they_have_in_common() {
     }
 }
 
+/// An id with a phone number has two forms, and whichever is forgotten, the other one is told too.
+#[test]
+fn a_forgotten_id_is_told_in_the_hidden_form_and_in_the_plain_one() {
+    const PLAIN: [&str; 2] = ["Trip/+49 170 1234567", "Trip/+49 170 7654321"];
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let salt = log::id_salt(&Pipeline::read(&file).unwrap().log).unwrap();
+    let hidden = PLAIN.map(|id| salt.hidden(id));
+    let mut service = HttpService::of(home.path());
+    let put = |service: &HttpService, ids: &[&str]| {
+        let turns: Vec<Value> = ids.iter().map(|id| turn(id, "Ann", "One.")).collect();
+        service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}))
+    };
+    put(&service, &[PLAIN[0], &hidden[1]]);
+    let ids = [PLAIN[0], &hidden[1]];
+    service.post("/v1/forget", &json!({"bank": "b", "select": {"turns": ids}, "unheld": true, "wait_ms": 600_000}));
+    let all = [PLAIN[0], &hidden[0], PLAIN[1], &hidden[1]];
+    for _ in 0..2 {
+        let written = put(&service, &all);
+        assert_eq!((&written["not_kept"], &written["forgotten"]), (&json!(4), &json!(all)), "{written}");
+        assert_eq!(service.get("/v1/bank?bank=b")["not_kept"], json!(4));
+        // From the memory's records.
+        assert!(service.stop());
+        service = HttpService::of(home.path());
+    }
+}
+
 #[test]
 fn a_turn_with_a_forgotten_id_is_named_by_every_door() {
     let home = tempfile::tempdir().unwrap();
@@ -202,4 +231,44 @@ fn an_id_like_a_short_id_takes_nobodys_place() {
     fails(&forget(&short), 1, &["holds no turn"]);
     let listed = ripplemem(&[&["turns", "--bank", "b"], &pipeline[..]].concat());
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "");
+}
+
+/// Ids that an earlier build stored are counted where it stored them, in a directory and from a service that has it.
+#[test]
+fn stored_ids_with_a_number_or_an_address_are_counted_by_bank_until_they_are_forgotten() {
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let said = |bank: &str, id: &str| {
+        let mut turn = turn(id, "Ann", "Hello.");
+        turn["bank"] = json!(bank);
+        turn
+    };
+    let ids = [("b", "Trip/+49 170 1234567"), ("b", "inbox/ann@a.example"), ("b", "Trip/Ann"), ("c", "Trip/Bo")];
+    let turns: Vec<Value> = ids.iter().map(|(bank, id)| said(bank, id)).collect();
+    service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}));
+    assert_eq!(service.get("/v1/stats").get("plain_ids"), None, "they are counted on request");
+    for (query, expected) in [
+        ("ids=true", json!([{"bank": "b", "turns": 2}])),
+        ("bank=b&ids=true", json!([{"bank": "b", "turns": 2}])),
+        ("bank=c&ids=true", json!([])),
+    ] {
+        assert_eq!(service.get(&format!("/v1/stats?{query}"))["plain_ids"], expected, "{query}");
+    }
+    let stats = || {
+        let output = ripplemem(&["stats", "--pipeline", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let check = |told: &str| {
+        let expected = ["bank b: the ids of 2 turns hold a phone number or a mail address\n", "ripplemem forget"];
+        assert!(expected.iter().all(|words| told.contains(words)) && !told.contains("bank c"), "{told}");
+    };
+    check(&stats());
+    assert!(service.stop());
+    check(&stats());
+    let service = HttpService::of(home.path());
+    service.post("/v1/forget", &json!({"bank": "b", "select": {"speakers": ["Ann"]}, "wait_ms": 600_000}));
+    assert_eq!(service.get("/v1/stats?ids=true")["plain_ids"], json!([]));
+    assert!(service.stop());
 }

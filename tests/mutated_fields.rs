@@ -1,7 +1,8 @@
 //! Fields that no reader knows, put into the records of every format: no word in them disappears silently.
 //!
 //! In: exports written by hand, whose records get a field of a later version at every level, beside the words of the
-//! message and in place of them. Out: the words are in a turn, or the field is told by its name.
+//! message and in place of them; and JSON Lines, whose form is ours. Out: the words are in a turn, or the field is told
+//! by its name.
 
 use std::fs;
 
@@ -9,6 +10,9 @@ use nouns::config::{Include, SourceSettings};
 use serde_json::{Value, json};
 
 use super::mutated::{Form, forms};
+
+/// A field that no reader and no door knows.
+pub(crate) const FIELD: &str = "later_field";
 
 /// The fields with the words of a record, and what is shared in it: without them it has none.
 const WORDS: [(&str, &[&str]); 9] = [
@@ -32,7 +36,7 @@ const WITHOUT_WORDS: [(&str, &[&str]); 5] = [
 ];
 
 /// The paths of all objects in a value.
-fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(crate) fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             found.push(at.to_owned());
@@ -70,7 +74,6 @@ fn read_second(form: &Form, second: &Value) -> (String, Vec<String>, Vec<String>
 /// message or in place of them. They are in a turn, or the field is told by its name.
 #[test]
 fn words_of_an_unknown_field_are_stored_or_told_by_its_name() {
-    const FIELD: &str = "later_field";
     let of = |list: &[(&str, &'static [&'static str])], format: &str| {
         list.iter().find(|(name, _)| *name == format).map_or(&[][..], |(_, paths)| paths).to_vec()
     };
@@ -115,4 +118,30 @@ fn words_of_an_unknown_field_are_stored_or_told_by_its_name() {
         }
     }
     assert!(lost.is_empty(), "{} are lost:\n{}", lost.len(), lost.join("\n"));
+}
+
+/// A record of JSON Lines has our form, so an unknown field is a mistake: the record is not read in part.
+#[test]
+fn a_line_with_an_unknown_field_is_rejected_by_its_name() {
+    let (home, time) = (tempfile::tempdir().unwrap(), "2024-05-06T09:00:00Z");
+    let path = home.path().join("turns.jsonl");
+    for record in [
+        json!({"bank": "b", "turn": "1", "speaker": "Ann", "text": "Six.", "time": time,
+               "attachments": [{"kind": "image", "caption": "a pier"}]}),
+        json!({"type": "deletion", "bank": "b", "turn": "1"}),
+        json!({"type": "session_end", "bank": "b", "session": "s"}),
+        json!({"type": "idle", "bank": "b", "time": time}),
+    ] {
+        let mut places = Vec::new();
+        objects(&record, "", &mut places);
+        for (at, words) in places.iter().flat_map(|at| [(at, json!("the lighthouse")), (at, json!(["lighthouse"]))]) {
+            let mut later = record.clone();
+            later.pointer_mut(at).unwrap()[FIELD] = words;
+            fs::write(&path, format!("{later}\n{record}\n")).unwrap();
+            let batch = sources::open(&SourceSettings::new("jsonl", &path)).unwrap().next(64).unwrap().unwrap();
+            let [letter] = &batch.rejects[..] else { panic!("{later}: {batch:?}") };
+            let is_named = letter.reason.contains(&format!("unknown field `{FIELD}`"));
+            assert!(is_named && letter.payload.contains("lighthouse"), "{later}: {}", letter.reason);
+        }
+    }
 }

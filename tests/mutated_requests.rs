@@ -4,7 +4,7 @@
 //! of texts, odd times, bytes that are no JSON, in the body, the query and the path; some bodies are packed in gzip.
 //! Seeded; a few thousand, and as many as `RIPPLEMEM_MUTATED` says. Out: no request gets a status of 500 or above but
 //! for a deadline, or the code of an internal error, nothing panics, and the log holds exactly the turns of which the
-//! answers say that they are stored.
+//! answers say that they are stored. A field that no door knows is refused by its name wherever turns come in.
 
 use std::{
     collections::BTreeMap,
@@ -19,8 +19,10 @@ use serde_json::{Value, json};
 use super::{
     http_service::{HttpService, pipeline_file},
     live::events,
+    live_slack::post_signed,
     model_process::ScriptedModel,
     mutated::{mutate, scramble, wanted},
+    mutated_fields::{FIELD, objects},
     oracle::Dice,
 };
 
@@ -453,4 +455,51 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
     let settings = Pipeline::read(&file).unwrap().log;
     let turns = events(&settings).into_iter().filter(|event| matches!(event, TurnEvent::Turn(_))).count() as u64;
     assert_eq!(turns, stored.values().sum::<u64>(), "what is in the log, and what the answers said");
+}
+
+/// A later client writes words into a field that we do not know. They are not lost without a word: the request is refused
+/// and names the field, and a webhook, which sends no request twice, has a dead letter that does.
+#[test]
+fn an_unknown_field_with_words_is_told_by_its_name_wherever_turns_come_in() {
+    const SECRET: &str = env!("CARGO_PKG_NAME");
+    // The envelope of a message of MCP belongs to its protocol; what stands in metadata is kept, whatever its name.
+    const OTHERS: [(&str, &[&str]); 2] = [("remember", &["", "/params"]), ("mem0 add", &["/metadata"])];
+    let home = tempfile::tempdir().unwrap();
+    let desk = "name = \"desk\"\nplatform = \"webhook\"\nbank = \"desk\"\nsecret_env = \"CARGO_PKG_NAME\"\n";
+    pipeline_file(home.path(), &format!("log.fsync = \"system\"\nhttp.mem0 = true\n[[source]]\n{desk}"));
+    let service = HttpService::of(home.path());
+    let (calls, mut known, mut silent) = (calls(), Known::default(), Vec::new());
+    let send =
+        |call: &Call, made: &Made| answer_of(&service, call, &made.target(call.path), made.body.to_string().as_bytes());
+    for name in ["put", "remember", "mem0 add", "mem0 update", "mem0 batch update"] {
+        let call = calls.iter().find(|call| call.name == name).unwrap();
+        let (status, answer) = send(call, &(call.made)(1, &known));
+        assert!(status < 300 && answer["error"].is_null(), "{name}: {status} {answer}");
+        known.note(name, &answer);
+        let mut places = Vec::new();
+        objects(&(call.made)(1, &known).body, "", &mut places);
+        let others = OTHERS.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, others)| others);
+        for at in places.iter().filter(|at| !others.contains(&at.as_str())) {
+            let mut made = (call.made)(1, &known);
+            made.body.pointer_mut(at).unwrap()[FIELD] = json!("the lighthouse");
+            let (status, answer) = send(call, &made);
+            let is_refused = (400..500).contains(&status) || answer["result"]["isError"] == json!(true);
+            if !((is_refused || !answer["error"].is_null()) && answer.to_string().contains(FIELD)) {
+                silent.push(format!("{name} at {at:?}: {status} {answer}"));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{} are silent:\n{}", silent.len(), silent.join("\n"));
+    let good =
+        json!({"turn": "1", "speaker": "Bo", "text": "Six.", "time": "2024-05-06T09:00:00Z", "attachments": [{}]});
+    for at in ["", "/attachments/0"] {
+        let mut later = good.clone();
+        later.pointer_mut(at).unwrap()[FIELD] = json!("the lighthouse");
+        assert_eq!(post_signed(&service, &json!([good, later]).to_string(), SECRET), 200);
+    }
+    let letters = service.post("/v1/admin/dead-letters", &json!({"select": {"words": ["lighthouse"]}}));
+    let letters = letters["shown"].as_array().unwrap();
+    let is_named = |letter: &Value| letter["reason"].as_str().unwrap().contains(FIELD);
+    assert!(letters.len() == 2 && letters.iter().all(is_named), "{letters:?}");
+    assert!(service.stop());
 }

@@ -485,3 +485,51 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     assert_eq!(of_bank(&open(&second)), expected);
     service.stop();
 }
+
+/// A chat with phone numbers is read, moved, and read again where it moved to.
+#[test]
+fn a_moved_bank_recognises_an_export_with_phone_numbers_unless_the_log_has_another_salt() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let chat = |name: &str, words: &str| {
+        let line = |minute: u32| format!("[01.05.24, 10:{minute:02}:00] +49 170 1234567: {words} {minute}\n");
+        write(&home.path().join(name), (10..14).map(line).collect::<String>())
+    };
+    let (chat, other) = (chat("chat.txt", "Six at the quay"), chat("other.txt", "Seven at the pier"));
+    let run = |arguments: &[&str]| {
+        let output = ripplemem(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let ingest = |file: &Path, into: &str| {
+        run(&["ingest", "whatsapp", file.to_str().unwrap(), "--zone", "UTC", "--bank", "b", "--pipeline", &at(into)])
+    };
+    for name in ["here", "there", "elsewhere"] {
+        write(
+            &home.path().join(name),
+            "version = 1\nembed.model = \"fixed\"\nlog.directory = \"NAME-log\"\n".replace("NAME", name),
+        );
+    }
+    let digest = |of: &str| run(&["digest", "--bank", "b", "--pipeline", &at(of)]).0;
+    ingest(&chat, "here");
+    run(&["export", "--bank", "b", "--to", &at("b.jsonl"), "--pipeline", &at("here")]);
+    let imported = run(&["import", &at("b.jsonl"), "--pipeline", &at("there")]);
+    assert!(!imported.1.contains("another salt"), "{imported:?}");
+    let before = digest("there");
+    ingest(&chat, "there");
+    assert_eq!(digest("there"), before, "nothing is stored a second time");
+    // A log that has hidden ids of its own keeps its salt.
+    run(&[
+        "ingest",
+        "whatsapp",
+        other.to_str().unwrap(),
+        "--zone",
+        "UTC",
+        "--bank",
+        "c",
+        "--pipeline",
+        &at("elsewhere"),
+    ]);
+    let imported = run(&["import", &at("b.jsonl"), "--pipeline", &at("elsewhere")]);
+    assert!(imported.1.contains("another salt"), "{imported:?}");
+}

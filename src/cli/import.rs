@@ -7,7 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 use ripplemem::pipeline::{self, ImportReport};
-use terminal::{print, with_progress};
+use terminal::{print, say, with_progress};
 
 use super::{export::export_digest_text, memory_arguments::MemoryArguments};
 
@@ -24,13 +24,19 @@ pub(crate) struct Import {
 impl Import {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
-        let ImportReport { header, written, already_there, digest, exported, differing } =
+        let ImportReport { header, written, already_there, digest, exported, differing, is_recognised } =
             with_progress(|progress| pipeline::import(&pipeline, &self.file, progress))?;
         print(&format!(
             "bank {}: {written} records written, {already_there} were already there; {}\n",
             header.bank,
             export_digest_text(&digest)
         ))?;
+        if !is_recognised {
+            say(
+                "phone numbers and mail addresses in the ids of this bank are hidden with another salt than this log's: a \
+                 chat export that is read into the bank again is stored a second time; read it where the bank comes from",
+            );
+        }
         if digest == exported {
             print("the same digest as in the log that it comes from\n")?;
             return Ok(ExitCode::SUCCESS);

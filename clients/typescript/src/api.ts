@@ -1833,6 +1833,8 @@ export interface components {
             bytes: number;
             /** @description Part by part. */
             parts: components["schemas"]["Footprint"];
+            /** @description Where the request has `ids`: the banks with turns whose ids hold a phone number or a mail address. */
+            plain_ids?: components["schemas"]["PlainIds"][] | null;
             /** @description The offsets that it reflects. */
             reflects: components["schemas"]["Position"][];
         };
@@ -2954,6 +2956,8 @@ export interface operations {
             query?: {
                 /** @description One bank; without it, all of them. */
                 bank?: string;
+                /** @description Whether to count turns whose ids hold a phone number or a mail address, too, which reads every turn. */
+                ids?: boolean;
             };
             header?: never;
             path?: never;

@@ -1,18 +1,23 @@
 //! The deletions that this process has read in a log.
 //!
 //! In: each deletion that an extraction of this process reads or restores, and each turn that it does not keep because
-//! of one. Out: whether a version of a turn is deleted, and how many turns of a bank were not kept. It holds a hash for
-//! each deleted turn, and no id and no word. It knows nothing of partitions that another process extracts.
+//! of one; also each deletion in a record of the memory that this process holds. Out: whether a version of a turn is
+//! deleted, and how many turns of a bank were not kept. Ids come in the form of [`super::SourceLog::deleted_form`], so
+//! that both forms of an id with a phone number are one. It holds a hash for each deleted turn, and no id and no word.
+//! Of partitions that another process extracts and this one does not hold, it knows nothing.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
-    sync::{Mutex, RwLock},
+    sync::{Mutex, OnceLock, RwLock},
 };
 
 use nouns::{
-    model::{Bank, TurnEvent},
+    model::{Bank, IdSalt, TurnEvent},
     sync,
 };
+
+use super::LogError;
 
 /// What is deleted.
 #[derive(Debug, Default)]
@@ -22,6 +27,8 @@ pub struct Deletions {
     versions: RwLock<HashMap<u128, u64>>,
     /// Turns that came after their deletion, by bank, since this process began to read.
     not_kept: Mutex<HashMap<Bank, u64>>,
+    /// The log's salt, once an id needed it: on Kafka, reading it is a transaction.
+    salt: OnceLock<IdSalt>,
 }
 
 impl Deletions {
@@ -39,17 +46,39 @@ impl Deletions {
         !versions.is_empty() && versions.get(&key(bank, turn)).is_some_and(|deleted| version <= *deleted)
     }
 
-    /// Takes an event in the order of the log. Whether it is a turn that is not kept because it was deleted before.
-    pub(crate) fn read(&self, event: &TurnEvent) -> bool {
+    /// Takes an event in the order of the log, and what gives the form of an id. Whether it is a turn that is not kept
+    /// because it was deleted before.
+    ///
+    /// # Errors
+    /// That of `form`.
+    pub(crate) fn read(
+        &self,
+        event: &TurnEvent,
+        form: impl for<'a> Fn(&'a str) -> Result<Cow<'a, str>, LogError>,
+    ) -> Result<bool, LogError> {
         match event {
-            TurnEvent::Deletion(deletion) => self.note(&deletion.bank, &deletion.turn, deletion.version),
-            TurnEvent::Turn(turn) if self.cover(&turn.bank, &turn.turn, turn.version) => {
-                *sync::lock(&self.not_kept).entry(turn.bank.clone()).or_default() += 1;
-                return true;
+            TurnEvent::Deletion(deletion) => self.note(&deletion.bank, &form(&deletion.turn)?, deletion.version),
+            TurnEvent::Turn(turn) if !self.is_empty() => {
+                if self.cover(&turn.bank, &form(&turn.turn)?, turn.version) {
+                    *sync::lock(&self.not_kept).entry(turn.bank.clone()).or_default() += 1;
+                    return Ok(true);
+                }
             }
             _ => {}
         }
-        false
+        Ok(false)
+    }
+
+    /// The salt that was read before, or that `read` gives.
+    pub(super) fn salt(&self, read: impl FnOnce() -> Result<IdSalt, LogError>) -> Result<IdSalt, LogError> {
+        match self.salt.get() {
+            Some(salt) => Ok(*salt),
+            None => read().map(|salt| *self.salt.get_or_init(|| salt)),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.versions.read().unwrap_or_else(std::sync::PoisonError::into_inner).is_empty()
     }
 
     /// How many turns of a bank were not kept since this process began to read.
@@ -93,7 +122,7 @@ mod tests {
             (turn("3", 0), false),
         ];
         for (event, not_kept) in events {
-            assert_eq!(deletions.read(&event), not_kept, "{event:?}");
+            assert_eq!(deletions.read(&event, |id| Ok(id.into())).unwrap(), not_kept, "{event:?}");
         }
         assert_eq!(deletions.not_kept(&bank), 3);
         assert!(!deletions.cover(&Bank::parse("c").unwrap(), "1", 0));

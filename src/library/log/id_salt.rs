@@ -18,18 +18,27 @@ use nouns::model::IdSalt;
 /// The file in the directory.
 const FILE: &str = "id-salt";
 
-/// The salt of a directory's log; it is made if there is none.
+/// The salt of a directory's log. If there is none, `first` becomes it, or a new one.
 ///
 /// # Errors
 /// When the file cannot be read or written.
-pub(super) fn of_directory(directory: &Path) -> io::Result<IdSalt> {
+pub(super) fn of_directory(directory: &Path, first: Option<IdSalt>) -> io::Result<IdSalt> {
+    if let Some(made) = made(directory)? {
+        return Ok(made);
+    }
     let path = directory.join(FILE);
-    match fs::read_to_string(&path) {
-        Ok(text) => parsed(&text),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            place(directory, &path, random()?)?;
-            parsed(&fs::read_to_string(&path)?)
-        }
+    place(directory, &path, first.map_or_else(random, Ok)?)?;
+    parsed(&fs::read_to_string(&path)?)
+}
+
+/// The salt of a directory's log, if it was made.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn made(directory: &Path) -> io::Result<Option<IdSalt>> {
+    match fs::read_to_string(directory.join(FILE)) {
+        Ok(text) => parsed(&text).map(Some),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
 }
@@ -80,13 +89,18 @@ mod tests {
     fn a_salt_is_made_once_and_a_damaged_one_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let made: Vec<IdSalt> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| of_directory(home.path()))).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| of_directory(home.path(), None))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
         });
         assert!(made.iter().all(|salt| *salt == made[0] && *salt != IdSalt::default()), "{}", made.len());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
-        assert_ne!(of_directory(tempfile::tempdir().unwrap().path()).unwrap(), made[0]);
+        let other = tempfile::tempdir().unwrap();
+        assert_eq!(super::made(other.path()).unwrap(), None);
+        let first = Some(IdSalt::new([7; 32]));
+        assert_eq!(of_directory(other.path(), first).unwrap(), first.unwrap());
+        assert_eq!(of_directory(home.path(), first).unwrap(), made[0], "the first one stays");
+        assert_eq!(super::made(home.path()).unwrap(), Some(made[0]));
         fs::write(home.path().join(FILE), "x").unwrap();
-        assert!(of_directory(home.path()).unwrap_err().to_string().contains("put back the file"));
+        assert!(of_directory(home.path(), None).unwrap_err().to_string().contains("put back the file"));
     }
 }

@@ -43,7 +43,9 @@ pub use interface::{ErasableLog, Generations, Leaving, Log, LogEntry};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use membership::{Assignment, Membership, WholeLog};
-pub use open::{ClusterState, id_salt, open, open_generations, reach_cluster, topics_leaving, turns_partitions};
+pub use open::{
+    ClusterState, id_salt, made_id_salt, open, open_generations, reach_cluster, topics_leaving, turns_partitions,
+};
 pub use progress::ReadProgress;
 pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};

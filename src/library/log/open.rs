@@ -2,7 +2,11 @@
 //!
 //! In: `[log]` of the pipeline file. Out: an open log, of either kind.
 
-use super::{EmbeddedLog, Generations, Leaving, Log, LogError, embedded::embedded_salt, kafka};
+use super::{
+    EmbeddedLog, Generations, Leaving, Log, LogError,
+    embedded::{embedded_salt, made_embedded_salt},
+    kafka,
+};
 use nouns::{
     config::{LogKind, LogSettings},
     model::IdSalt,
@@ -35,6 +39,17 @@ pub fn id_salt(settings: &LogSettings) -> Result<IdSalt, LogError> {
     match settings.kind {
         LogKind::Embedded => embedded_salt(&settings.directory),
         LogKind::Kafka => open(settings)?.id_salt(),
+    }
+}
+
+/// The salt as of [`id_salt`], if it was made before.
+///
+/// # Errors
+/// As [`open`].
+pub fn made_id_salt(settings: &LogSettings) -> Result<Option<IdSalt>, LogError> {
+    match settings.kind {
+        LogKind::Embedded => made_embedded_salt(&settings.directory),
+        LogKind::Kafka => open(settings)?.made_id_salt(),
     }
 }
 

@@ -4,8 +4,10 @@
 //! writer: the newest one fences the earlier ones. The turns of a transaction and the position after them are written
 //! together or not at all, so that a source that starts again misses nothing, and repeats only what was not written.
 
+use std::borrow::Cow;
+
 use super::{Deletions, LogError};
-use nouns::model::{DeadLetter, IdSalt, TurnEvent};
+use nouns::model::{DeadLetter, IdSalt, TurnEvent, holds_contact};
 
 /// A log that live sources write to.
 pub trait SourceLog: Send + Sync {
@@ -20,10 +22,36 @@ pub trait SourceLog: Send + Sync {
     ///
     /// # Errors
     /// [`LogError`].
-    fn id_salt(&self) -> Result<IdSalt, LogError>;
+    fn id_salt(&self) -> Result<IdSalt, LogError> {
+        self.id_salt_or(None)
+    }
+
+    /// The salt as of [`Self::id_salt`]. If there is none, `first` becomes it, with which a bank from elsewhere hides ids.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError>;
+
+    /// The salt as of [`Self::id_salt`], if it was made before.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    fn made_id_salt(&self) -> Result<Option<IdSalt>, LogError>;
 
     /// The deletions that this process has read.
     fn deletions(&self) -> &Deletions;
+
+    /// The form of an id by which [`Self::deletions`] tells turns: the hidden one, if the id holds a phone number or a
+    /// mail address.
+    ///
+    /// # Errors
+    /// As [`Self::id_salt`].
+    fn deleted_form<'a>(&self, id: &'a str) -> Result<Cow<'a, str>, LogError> {
+        if !holds_contact(id) {
+            return Ok(Cow::Borrowed(id));
+        }
+        Ok(Cow::Owned(self.deletions().salt(|| self.id_salt())?.hidden(id)))
+    }
 }
 
 /// The only writer of a source.

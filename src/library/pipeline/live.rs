@@ -135,7 +135,7 @@ fn follow_once(
             silence.heard(&batch.events);
             cursor = Some(batch.cursor.clone());
             let notices = std::mem::take(&mut batch.notices);
-            let forgotten = forgotten(log, &batch.events);
+            let forgotten = forgotten(log, &batch.events)?;
             if forgotten > 0 {
                 *batch.skipped.entry(FORGOTTEN).or_default() += forgotten;
             }
@@ -160,10 +160,15 @@ fn follow_once(
 }
 
 /// How many turns are not kept because they were deleted before.
-fn forgotten(log: &dyn SourceLog, events: &[TurnEvent]) -> u64 {
-    let deletions = log.deletions();
-    let is_gone = |event: &&TurnEvent| matches!(event, TurnEvent::Turn(turn) if deletions.cover(&turn.bank, &turn.turn, turn.version));
-    events.iter().filter(is_gone).count() as u64
+fn forgotten(log: &dyn SourceLog, events: &[TurnEvent]) -> Result<u64, LogError> {
+    let mut count = 0;
+    for event in events {
+        if let TurnEvent::Turn(turn) = event {
+            let id = log.deleted_form(&turn.turn)?;
+            count += u64::from(log.deletions().cover(&turn.bank, &id, turn.version));
+        }
+    }
+    Ok(count)
 }
 
 fn commit(writer: &mut dyn SourceWriter, batch: LiveBatch) -> Result<(), LogError> {

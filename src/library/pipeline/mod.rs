@@ -45,7 +45,7 @@ mod unread_languages;
 pub use cancellation::{Cancellation, Ended};
 pub use engine::{
     ForgetOperations, HeldTurn, Memory, MemoryEvent, MemoryOptions, MemoryStatus, PageOf, TurnPage, TurnSpan,
-    TurnVersion, empty_letters, forget_turns, held_turns, letters_with, selected_turns, wait_until_listed,
+    TurnVersion, empty_letters, forget_turns, held_turns, letters_with, plain_ids, selected_turns, wait_until_listed,
 };
 pub use error::PipelineError;
 pub use extract::extract;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, MemoryKey, MemoryRecord, ModelRef};
+use super::{Bank, IdSalt, MemoryKey, MemoryRecord, ModelRef};
 
 /// The form that the header of every version names.
 pub const EXPORT_FORM: &str = "ripplemem-bank";
@@ -31,6 +31,11 @@ pub struct ExportHeader {
     pub model: Option<ModelRef>,
     /// The settings that edges depend on, in the exporting pipeline.
     pub settings: BTreeMap<String, f64>,
+    /// The salt with which the exporting memory hides phone numbers and mail addresses in ids, in hexadecimal digits;
+    /// absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub id_salt: Option<IdSalt>,
 }
 
 /// A live record of the memory topic.

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What a hidden id begins with.
 const MARK: char = '~';
 /// The digits of a hidden id.
@@ -17,8 +19,23 @@ const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 const SALT_BYTES: usize = 32;
 
 /// The salt with which a memory hides ids.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct IdSalt([u8; SALT_BYTES]);
+
+impl From<IdSalt> for String {
+    fn from(salt: IdSalt) -> Self {
+        salt.to_hex()
+    }
+}
+
+impl TryFrom<String> for IdSalt {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("a salt has 64 hexadecimal digits")
+    }
+}
 
 /// Never prints the salt.
 impl fmt::Debug for IdSalt {

@@ -6,6 +6,7 @@
 //! waits end at once and all questions within some seconds: a call returns what is durable, or [`Code::Stopping`].
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     pin::pin,
     sync::Arc,
@@ -20,7 +21,7 @@ use super::{
     answers::{AnswerPiece, AnsweredEvidence, Answers},
     bank_status::{BankStatus, bank_status},
     blocking::blocking,
-    forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns},
+    forms::{Ask, Digest, Forget, Forgotten, PlainIds, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
     past_point::past_point,
@@ -43,7 +44,7 @@ use nouns::{
 };
 use ripplemem::pipeline::WatchedBank;
 use ripplemem::{
-    log::{Written, partition_of},
+    log::{Log, LogError, Written, partition_of},
     pipeline::{AnswerStage, Asked, Cancellation, Memory, PipelineError, Receipt, ShardPlace, StageTimes},
 };
 
@@ -61,19 +62,33 @@ const WAIT: Duration = Duration::from_secs(10);
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
 
 /// The bank, the id and the version of each turn that the same request does not delete.
-fn said_alone(events: &[TurnEvent]) -> Vec<(Bank, String, u64)> {
-    let deleted: HashSet<(&Bank, &str)> = events
-        .iter()
-        .filter_map(|event| match event {
-            TurnEvent::Deletion(deletion) => Some((&deletion.bank, deletion.turn.as_str())),
-            _ => None,
-        })
-        .collect();
-    let said = events.iter().filter_map(|event| match event {
-        TurnEvent::Turn(turn) if !deleted.contains(&(&turn.bank, turn.turn.as_str())) => Some(turn),
-        _ => None,
-    });
-    said.map(|turn| (turn.bank.clone(), turn.turn.clone(), turn.version)).collect()
+fn said_alone(log: &dyn Log, events: &[TurnEvent]) -> Result<Vec<Said>, LogError> {
+    let mut deleted = HashSet::new();
+    for event in events {
+        if let TurnEvent::Deletion(deletion) = event {
+            deleted.insert((&deletion.bank, log.deleted_form(&deletion.turn)?));
+        }
+    }
+    let mut said = Vec::new();
+    for event in events {
+        let TurnEvent::Turn(turn) = event else { continue };
+        let form = log.deleted_form(&turn.turn)?;
+        if !deleted.contains(&(&turn.bank, Cow::Borrowed(form.as_ref()))) {
+            let form = form.into_owned();
+            said.push(Said { bank: turn.bank.clone(), turn: turn.turn.clone(), form, version: turn.version });
+        }
+    }
+    Ok(said)
+}
+
+/// A turn of a request.
+struct Said {
+    bank: Bank,
+    /// Its id as it was sent.
+    turn: String,
+    /// The id by which deletions tell it.
+    form: String,
+    version: u64,
 }
 
 /// The calls of one memory.
@@ -154,7 +169,7 @@ impl Api {
                 who.may(Right::Write)?;
             }
             let turns = events.len() as u64;
-            let said = said_alone(&events);
+            let said = said_alone(&**memory.log(), &events).map_err(PipelineError::from)?;
             let written = memory.put(events);
             operations.state.note_write(&written);
             let written = written?;
@@ -170,8 +185,8 @@ impl Api {
         let (written, turns, said) = write.await?;
         let reflected = self.reflects(&written, wait).await;
         let deletions = self.memory.log().deletions();
-        let is_gone = |(bank, turn, version): &(Bank, String, u64)| deletions.cover(bank, turn, *version);
-        let mut forgotten: Vec<String> = said.into_iter().filter(is_gone).map(|(_, turn, _)| turn).collect();
+        let is_gone = |said: &Said| deletions.cover(&said.bank, &said.form, said.version);
+        let mut forgotten: Vec<String> = said.into_iter().filter(is_gone).map(|said| said.turn).collect();
         let not_kept = forgotten.len() as u64;
         forgotten.truncate(MOST_FORGOTTEN);
         Ok(WrittenTurns { after: written.to_string(), turns, reflected, not_kept, forgotten })
@@ -472,20 +487,24 @@ impl Api {
         }
     }
 
-    /// How many bytes one bank takes in memory, or all banks.
+    /// How many bytes one bank takes in memory, or all banks; with `ids`, also how many turns have ids that hold a phone
+    /// number or a mail address, for which every record is read.
     ///
     /// # Errors
     /// [`Problem`] for an unknown bank.
-    pub async fn stats(&self, who: &Caller, bank: Option<Bank>) -> Result<Stats, Problem> {
+    pub async fn stats(&self, who: &Caller, bank: Option<Bank>, ids: bool) -> Result<Stats, Problem> {
         self.may_count(who, bank.as_ref())?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let measured = move || -> Result<Stats, Problem> {
+        let measured = move |cancellation: &Cancellation| -> Result<Stats, Problem> {
             let measured = memory.replica().footprint(of.as_ref())?;
-            Ok(Stats::of(of, measured))
+            let banks = || of.clone().map_or_else(|| memory.banks_where(&|_| true), |bank| vec![bank]);
+            let plain_ids = ids.then(|| PlainIds::of(&**memory.log(), banks(), cancellation)).transpose()?;
+            Ok(Stats::of(of, measured, plain_ids))
         };
+        let reads = if ids { Reads::AllOfIt } else { Reads::Little };
         match &bank {
-            Some(bank) => self.read(who, bank, Reads::Little, move |_| measured()).await,
-            None => blocking(measured).await,
+            Some(bank) => self.read(who, bank, reads, measured).await,
+            None => blocking(move || measured(&Cancellation::default())).await,
         }
     }
 

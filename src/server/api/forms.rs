@@ -11,7 +11,10 @@ use nouns::{
     model::{Bank, DeadLetter, EventTime, Position, Question, SaidBefore, TurnEvent},
     null_fields::null_as_default,
 };
-use ripplemem::pipeline::Receipt;
+use ripplemem::{
+    log::Log,
+    pipeline::{Cancellation, PipelineError, Receipt, plain_ids},
+};
 
 /// Turns, edits, deletions and ends of sessions to write.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -216,13 +219,45 @@ pub struct Stats {
     pub parts: Footprint,
     /// The offsets that it reflects.
     pub reflects: Vec<Position>,
+    /// Where the request has `ids`: the banks with turns whose ids hold a phone number or a mail address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_ids: Option<Vec<PlainIds>>,
+}
+
+/// Turns whose ids hold a phone number or a mail address, as earlier builds stored them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlainIds {
+    /// The bank.
+    pub bank: Bank,
+    /// How many turns.
+    pub turns: u64,
+}
+
+impl PlainIds {
+    /// Those of some banks; banks without are left out.
+    ///
+    /// # Errors
+    /// As [`plain_ids`].
+    pub fn of(
+        log: &dyn Log,
+        banks: impl IntoIterator<Item = Bank>,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<Self>, PipelineError> {
+        let mut found = Vec::new();
+        for bank in banks {
+            let turns = plain_ids(log, &bank, cancellation)?;
+            found.extend((turns > 0).then_some(Self { bank, turns }));
+        }
+        Ok(found)
+    }
 }
 
 impl Stats {
     /// The response for the memory's footprint.
     #[must_use]
-    pub fn of(bank: Option<Bank>, measured: Answered<Footprint>) -> Self {
+    pub fn of(bank: Option<Bank>, measured: Answered<Footprint>, plain_ids: Option<Vec<PlainIds>>) -> Self {
         let Answered { value: parts, reflects, .. } = measured;
-        Self { bank, bytes: parts.bytes(), parts, reflects }
+        Self { bank, bytes: parts.bytes(), parts, reflects, plain_ids }
     }
 }

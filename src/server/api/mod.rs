@@ -51,7 +51,7 @@ pub use dead_letters::{DeadLetterView, DeadLetters, SelectLetters};
 pub use diff::{Diff, ShowDiff, UnlistedChanges};
 pub use explaining::Explain;
 pub use forgetting::{ForgetTurns, Forgets, ForgottenTurns, forget_schemas};
-pub use forms::{Ask, Digest, Forget, Forgotten, Put, Stats, WrittenTurns};
+pub use forms::{Ask, Digest, Forget, Forgotten, PlainIds, Put, Stats, WrittenTurns};
 pub use graph::{Graph, GraphUnit, ShowGraph};
 pub use history::{History, ListHistory, Point};
 pub use holders::Holders;

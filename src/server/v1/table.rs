@@ -355,7 +355,14 @@ pub(super) fn of_memory() -> Vec<Route<Api>> {
                 "The bytes.",
                 &["400", "404", "421", "503"],
             ),
-            [optional("bank", "One bank; without it, all of them.", Text)],
+            [
+                optional("bank", "One bank; without it, all of them.", Text),
+                optional(
+                    "ids",
+                    "Whether to count turns whose ids hold a phone number or a mail address, too, which reads every turn.",
+                    Flag,
+                ),
+            ],
             handlers::stats,
         ),
     ]

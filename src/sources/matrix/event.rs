@@ -3,6 +3,8 @@
 //! In: an event's JSON. Out: what it is: words, an edit, a redaction, a member's name, or none of these; and the words
 //! of a content as a person reads them. Fields that hold no words are ignored.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -331,13 +333,27 @@ fn without_quote(body: &str) -> &str {
 
 /// The same for a formatted body.
 fn without_reply(html: &str) -> String {
+    let mut html = html.to_owned();
+    if let Some(reply) = reply_in(&html) {
+        html.replace_range(reply, "");
+    }
+    html
+}
+
+/// Where the quote of a formatted body stands.
+fn reply_in(html: &str) -> Option<Range<usize>> {
     const END: &str = "</mx-reply>";
-    match (html.find("<mx-reply>"), html.find(END)) {
-        (Some(from), Some(to)) if from < to => {
-            let before = html.get(..from).unwrap_or_default();
-            format!("{before}{}", html.get(to + END.len()..).unwrap_or_default())
-        }
-        _ => html.to_owned(),
+    let (from, to) = (html.find("<mx-reply>")?, html.find(END)?);
+    (from < to).then(|| from..to + END.len())
+}
+
+/// The quote that [`words`] leaves out of a content; empty without one.
+pub(super) fn quotation(content: &Value) -> String {
+    let string = |key: &str| content.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (body, html) = (string("body").trim(), string("formatted_body"));
+    match body.strip_suffix(without_quote(body)).unwrap_or_default() {
+        "" => reply_in(html).and_then(|reply| html.get(reply)).map(html_to_text).unwrap_or_default(),
+        quote => quote.to_owned(),
     }
 }
 

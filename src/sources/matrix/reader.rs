@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    event::{Event, FORM as FORM_OF_EVENTS, StoredMessage, What},
+    event::{Event, FORM as FORM_OF_EVENTS, StoredMessage, What, quotation},
     spoken::{FinalMessage, account, display_name},
 };
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     },
     error::SourceError,
     format::{Opener, SourceFormat},
+    trimmed::Trimmed,
 };
 use nouns::{
     config::SourceSettings,
@@ -93,6 +94,7 @@ struct Matrix {
     messages: HashSet<u64>,
     others: HashSet<u64>,
     unread: Unread,
+    trimmed: Trimmed,
 }
 
 struct Room {
@@ -161,6 +163,7 @@ impl Matrix {
             messages: HashSet::new(),
             others: HashSet::new(),
             unread: Unread::default(),
+            trimmed: Trimmed::default(),
         })
     }
 
@@ -322,8 +325,12 @@ impl Matrix {
             (content, version) = (edit.content.clone(), edit.unix_ms);
         }
         let thread = thread.or_else(|| self.roots.contains(&id).then(|| id.clone()));
+        let quotation = quotation(&content);
         let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
         let item = spoken.item(&|id| self.account(room, id));
+        if matches!(item, ChatItem::Message(_)) {
+            self.trimmed.add("quotation", &quotation);
+        }
         odd.judge(item, &mut self.unread)
     }
 }
@@ -399,6 +406,10 @@ impl Unordered for Matrix {
 
     fn unread(&self) -> BTreeMap<String, u64> {
         self.unread.counts().clone()
+    }
+
+    fn trimmed(&self) -> Trimmed {
+        self.trimmed.clone()
     }
 
     fn describe(&self) -> String {

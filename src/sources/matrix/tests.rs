@@ -330,3 +330,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_clients_quote_before_an_answer_is_counted_and_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("export.json");
+    let said = |id: &str, content: Value| {
+        json!({"type": "m.room.message", "event_id": id, "room_id": "!t:e.org",
+        "sender": "@ann:e.org", "origin_server_ts": 1_714_557_600_000_u64, "content": content})
+    };
+    let html = "<mx-reply><blockquote>When do we meet?</blockquote></mx-reply>At <b>seven</b>.";
+    let events = [
+        said("$1", json!({"msgtype": "m.text", "body": "> <@bo:e.org> When do\n> we meet?\n\nAt six."})),
+        said(
+            "$2",
+            json!({"msgtype": "m.text", "body": "At seven.", "format": "org.matrix.custom.html",
+            "formatted_body": html}),
+        ),
+        said("$3", json!({"msgtype": "m.text", "body": "> my own quote\n\nyes"})),
+    ];
+    std::fs::write(&path, export(&events)).unwrap();
+    let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+    let mut reader = open(&SourceSettings::new("matrix", path)).unwrap();
+    while reader.next().unwrap().is_some() {}
+    assert_eq!(reader.trimmed().counts(), "quotation of 2 messages (11 words)");
+    let trimmed = reader.trimmed();
+    let shown: Vec<(&str, &str)> = trimmed.examples().collect();
+    assert_eq!(shown, [("quotation", "> <@bo:e.org> When do > we meet?"), ("quotation", "When do we meet?")]);
+}

@@ -52,7 +52,7 @@ pub(super) struct OwnWords {
 pub(super) fn own_words(text: &str) -> OwnWords {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\u{a0}')).collect();
-    let lines = unframed(&lines);
+    let (lines, frame) = unframed(&lines);
     let ends = [("quotation", original(lines)), ("signature", signature(lines)), ("notice", footer(lines))];
     let (kind, end) = ends.into_iter().min_by_key(|(_, end)| *end).unwrap_or(("quotation", lines.len()));
     let below = lines.get(end..).unwrap_or_default().join("\n");
@@ -72,19 +72,27 @@ pub(super) fn own_words(text: &str) -> OwnWords {
             }
         }
     }
-    let trimmed = vec![("quotation", quoted.join("\n")), ("notice", notices.join("\n")), (kind, below)];
+    // Each kind once, since messages are counted by it.
+    let mut trimmed =
+        vec![("quotation", quoted.join("\n")), ("notice", notices.join("\n")), ("signature", String::new())];
+    for (kind, words) in [(kind, below), ("signature", frame)] {
+        for (_, of_kind) in trimmed.iter_mut().filter(|(of, _)| *of == kind) {
+            *of_kind = [of_kind.as_str(), &words].join("\n").trim().to_owned();
+        }
+    }
     OwnWords { text: kept.join("\n").trim().to_owned(), trimmed }
 }
 
-/// A signed mail without its frame.
-fn unframed<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
+/// A signed mail without its frame, and the frame with what stands below it.
+fn unframed<'a, 'b>(lines: &'b [&'a str]) -> (&'b [&'a str], String) {
     let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
     if lines.get(first).is_none_or(|line| line.trim_end() != "-----BEGIN PGP SIGNED MESSAGE-----") {
-        return lines;
+        return (lines, String::new());
     }
     let from = lines.iter().skip(first).position(|line| line.trim().is_empty()).map_or(lines.len(), |at| first + at);
     let to = lines.iter().position(|line| line.trim_end() == "-----BEGIN PGP SIGNATURE-----").unwrap_or(lines.len());
-    lines.get(from..to).unwrap_or_default()
+    let frame = [lines.get(..from).unwrap_or_default(), lines.get(to.max(from)..).unwrap_or_default()].concat();
+    (lines.get(from..to).unwrap_or_default(), frame.join("\n"))
 }
 
 /// Where the answered mail begins, which Outlook puts below the answer.
@@ -218,8 +226,15 @@ mod tests {
         let trimmed: Vec<_> =
             own_words(text).trimmed.into_iter().map(|(kind, text)| format!("{kind}: {text}")).collect();
         let quotation = "quotation: On Mon, 1 Jan 2024, Ann <a@a.example> wrote:\n> Coming?";
-        assert_eq!(trimmed, [quotation, "notice: Sent from my iPhone", "signature: -- \nBo\nLtd.\n"]);
+        assert_eq!(trimmed, [quotation, "notice: Sent from my iPhone", "signature: -- \nBo\nLtd."]);
         assert!(own_words("Yes.").trimmed.iter().all(|(_, text)| text.is_empty()));
+        let signed = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nI sign.\n-- \nBo\n-----BEGIN PGP SIGNATURE-----\n\n\
+                      iQEz\n-----END PGP SIGNATURE-----\nThe list's own words.";
+        let [_, _, (kind, frame)] = &own_words(signed).trimmed[..] else { panic!("three kinds") };
+        assert_eq!(*kind, "signature");
+        for words in ["Bo", "Hash: SHA256", "iQEz", "The list's own words."] {
+            assert!(frame.contains(words), "{frame}");
+        }
     }
 
     proptest! {

@@ -21,6 +21,7 @@ use crate::{
     error::SourceError,
     format::{Opener, SourceFormat},
     lines::{Line, Lines},
+    trimmed::Trimmed,
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
@@ -102,6 +103,7 @@ pub(super) struct Signal {
     done_bytes: u64,
     has_local_times: bool,
     unread: Unread,
+    trimmed: Trimmed,
 }
 
 struct File {
@@ -152,6 +154,7 @@ impl Signal {
             files: files.into(),
             received: Received::default(),
             unread: Unread::default(),
+            trimmed: Trimmed::default(),
             open: None,
             found: VecDeque::new(),
             total_bytes,
@@ -188,6 +191,9 @@ impl Signal {
                     (None, _) => open.exported.end(&self.zone),
                 };
                 self.found.extend(item);
+                if let Some(quotation) = open.exported.cut.take() {
+                    self.trimmed.add("quotation", &quotation);
+                }
                 line.is_some()
             }
             Input::Elements(elements) => {
@@ -326,6 +332,10 @@ impl ChatReader for Signal {
 
     fn unread(&self) -> BTreeMap<String, u64> {
         self.unread.counts().clone()
+    }
+
+    fn trimmed(&self) -> Trimmed {
+        self.trimmed.clone()
     }
 
     fn notice(&self) -> Option<String> {

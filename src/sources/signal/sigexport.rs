@@ -30,6 +30,8 @@ pub(super) struct Exported {
     origin: String,
     ids: PositionalIds,
     quotes: Quotes,
+    /// The quotation that was cut off from the message before.
+    pub(super) cut: Option<String>,
     /// The Markdown message whose lines are still being read.
     begun: Option<OpenMessage>,
 }
@@ -133,7 +135,7 @@ fn head(line: &str) -> Option<(&str, &str, &str)> {
 
 impl Exported {
     pub(super) fn new(conversation: Arc<Conversation>, origin: String) -> Self {
-        Self { conversation, origin, ids: PositionalIds::default(), quotes: Quotes::default(), begun: None }
+        Self { conversation, origin, ids: PositionalIds::default(), quotes: Quotes::default(), cut: None, begun: None }
     }
 
     /// Takes a line of Markdown. Returns the previous message once it is complete.
@@ -213,6 +215,7 @@ impl Exported {
             return ChatItem::Skip(Skip::Empty);
         }
         let reply_to = self.quotes.find(&found.quote);
+        self.cut = Some(found.quote);
         self.quotes.add(text, &id);
         ChatItem::Message(Box::new(ChatMessage {
             conversation,

@@ -284,3 +284,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_quotations_of_sigexport_are_counted_and_shown() {
+    for (name, content) in [
+        (
+            "chat.md",
+            "[2024-05-01 10:00:00] Ann: Six.\n\n[2024-05-01 10:01:00] Me: \n\n> We meet at\n> noon\n\nGood\n\n\
+             [2024-05-01 10:02:00] Ann: > no quotation\n",
+        ),
+        (
+            "data.json",
+            "{\"date\":\"2024-05-01T10:00:00\",\"sender\":\"Me\",\"body\":\"Good\",\"quote\":\"\\n> We meet at noon\\n\"}\n",
+        ),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(name), content).unwrap();
+        let mut reader = open(&SourceSettings::new("signal", home.path().join(name))).unwrap();
+        while reader.next().unwrap().is_some() {}
+        assert_eq!(reader.trimmed().counts(), "quotation of 1 messages (4 words)", "{name}");
+        assert_eq!(reader.trimmed().examples().next(), Some(("quotation", "We meet at noon")));
+    }
+}

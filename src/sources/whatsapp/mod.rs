@@ -4,7 +4,7 @@
 //! Out: messages, deletions, and notices from the app as skips. The format has no ids, no time zone and no fixed form
 //! of dates; the form of the dates is found from the whole file, in a first pass over it. Media files are never opened.
 //!
-//! `header` reads the date, time and AM/PM marker at the start of a line, `half` lists these markers, `date_order`
+//! `header` reads the date, time and AM/PM marker at the start of a line, `half` knows these markers, `date_order`
 //! finds the order of day and month, `persian` converts dates of the Persian calendar, `survey` is the first pass,
 //! `body` finds what a message is, `phrases` lists the app's own texts in its languages, `reader` puts messages
 //! together.

@@ -30,6 +30,8 @@ pub(super) struct Phrases {
     pub(super) omitted_in_brackets: HashSet<String>,
     pub(super) attached_in_brackets: HashSet<String>,
     pub(super) attached_in_parentheses: HashSet<String>,
+    pub(super) morning: HashSet<String>,
+    pub(super) afternoon: HashSet<String>,
     omitted: BTreeMap<String, HashSet<String>>,
 }
 

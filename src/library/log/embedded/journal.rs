@@ -136,3 +136,64 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     *rest = after;
     Some(*taken)
 }
+
+#[cfg(test)]
+mod tests {
+    use fjall::{Database, KeyspaceCreateOptions, PersistMode};
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    /// The parts of the form that a journal lacks which holds two values: a short one and one that is packed.
+    fn not_found(journal: &[u8], short: Item, long: Item) -> Vec<&'static str> {
+        let (mut rest, mut items, mut ends) = (journal, Vec::new(), Vec::new());
+        while let Some(item) = next_item(&mut rest) {
+            items.push(item);
+            ends.push(journal.len() - rest.len());
+        }
+        let at = |wanted: &Item| items.iter().position(|item| item == wanted);
+        let is_packed = |at: usize| matches!(items[at].1, Cow::Owned(_));
+        // What `write_entry` writes, around the item as it was stored.
+        let entry = at(&short).and_then(|at| {
+            let from = ends[at].checked_sub(ITEM.len() + 8 + short.0.len() + short.1.len())?;
+            let start = journal[..from].split_last_chunk::<13>()?.1;
+            let end = journal[ends[at]..].first_chunk::<13>()?;
+            Some((*start, &journal[from..ends[at]], *end))
+        });
+        let parts = [
+            ("an item that is plain", at(&short).is_some_and(|at| !is_packed(at))),
+            ("an item that is packed with LZ4", at(&long).is_some_and(is_packed)),
+            ("the start of an entry", entry.is_some_and(|(start, ..)| start[..5] == START[..5])),
+            ("the tag of an entry's end", entry.is_some_and(|(.., end)| end[0] == tag::END)),
+            ("the checksum of an entry", entry.is_some_and(|(_, item, end)| end[1..9] == xxh3_64(item).to_le_bytes())),
+            ("the magic bytes of an entry's end", entry.is_some_and(|(.., end)| end[9..] == MAGIC)),
+            ("the empty room", rest.iter().skip(13).all(|byte| *byte == 0)),
+        ];
+        parts.into_iter().filter(|(_, is_there)| !is_there).map(|(part, _)| part).collect()
+    }
+
+    #[test]
+    fn the_form_of_a_journal_is_the_one_of_the_store() {
+        let home = tempfile::tempdir().unwrap();
+        let database = Database::builder(home.path()).open().unwrap();
+        let keyspace = database.keyspace("k", KeyspaceCreateOptions::default).unwrap();
+        let long = "abc ".repeat(2_000);
+        keyspace.insert("long", long.as_str()).unwrap();
+        keyspace.insert("short", "value").unwrap();
+        database.persist(PersistMode::SyncAll).unwrap();
+        let journal = std::fs::read(home.path().join("0.jnl")).unwrap();
+        let short_item: Item = (b"short", Cow::Borrowed(b"value"));
+        let long_item: Item = (b"long", Cow::Borrowed(long.as_bytes()));
+        let missing = |journal: &[u8]| not_found(journal, short_item.clone(), long_item.clone());
+        assert!(
+            missing(&journal).is_empty(),
+            "fjall's journals have another form; log/embedded/journal.rs no longer finds {:?}",
+            missing(&journal)
+        );
+        // A change is named.
+        let magic = memchr::memmem::rfind(&journal, &MAGIC).unwrap();
+        let mut changed = journal.clone();
+        changed[magic + 3] += 1;
+        assert_eq!(missing(&changed), ["the magic bytes of an entry's end"]);
+    }
+}

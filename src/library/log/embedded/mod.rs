@@ -51,5 +51,5 @@ mod tests;
 
 pub(crate) use journal::next_item as next_journal_item;
 pub use log::EmbeddedLog;
-pub(super) use sources::embedded_salt;
+pub(super) use sources::{embedded_salt, made_embedded_salt};
 pub(super) use topic::EmbeddedTopic;

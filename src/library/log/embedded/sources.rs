@@ -23,8 +23,12 @@ impl SourceLog for EmbeddedLog {
         Ok((Box::new(EmbeddedSourceWriter { log: self, source: source.to_owned() }), state))
     }
 
-    fn id_salt(&self) -> Result<IdSalt, LogError> {
-        embedded_salt(self.directory())
+    fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError> {
+        salt_of(self.directory(), first)
+    }
+
+    fn made_id_salt(&self) -> Result<Option<IdSalt>, LogError> {
+        made_embedded_salt(self.directory())
     }
 
     fn deletions(&self) -> &Deletions {
@@ -37,7 +41,19 @@ impl SourceLog for EmbeddedLog {
 /// # Errors
 /// [`LogError`] when a file operation fails.
 pub(in crate::log) fn embedded_salt(directory: &Path) -> Result<IdSalt, LogError> {
-    let salt = create_private(directory).and_then(|()| id_salt::of_directory(directory));
+    salt_of(directory, None)
+}
+
+/// The salt of a directory's log, if it was made.
+///
+/// # Errors
+/// [`LogError`] when a file operation fails.
+pub(in crate::log) fn made_embedded_salt(directory: &Path) -> Result<Option<IdSalt>, LogError> {
+    id_salt::made(directory).map_err(|e| store::disk(directory, "reading the file id-salt", e))
+}
+
+fn salt_of(directory: &Path, first: Option<IdSalt>) -> Result<IdSalt, LogError> {
+    let salt = create_private(directory).and_then(|()| id_salt::of_directory(directory, first));
     salt.map_err(|e| store::disk(directory, "reading the file id-salt", e))
 }
 

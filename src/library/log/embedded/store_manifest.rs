@@ -192,3 +192,86 @@ fn read(file: &Path) -> Result<Vec<u8>, Unfit> {
         _ => Unfit::Unreadable(e),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fjall::Database;
+
+    use super::*;
+
+    /// The versions whose private form is known: of the files that `journal`, `erasing`, this file and
+    /// `pipeline/forgetting/search.rs` read or rewrite.
+    const KNOWN: [(&str, &str); 4] =
+        [("fjall", "3.1.13"), ("lsm-tree", "3.1.10"), ("lz4_flex", "0.13.1"), ("sfa", "1.0.0")];
+
+    #[test]
+    fn the_lock_file_has_the_versions_whose_form_is_known() {
+        let lock = include_str!("../../../../Cargo.lock");
+        for (package, version) in KNOWN {
+            let of_package = format!("name = \"{package}\"\nversion = ");
+            let locked: Vec<&str> = lock.split(&of_package).skip(1).filter_map(|rest| rest.lines().next()).collect();
+            assert_eq!(
+                locked,
+                [format!("{version:?}")],
+                "{package} has another version: see that the tests of the form pass, also over a store that the \
+                 version before wrote, and name it here and in Cargo.toml"
+            );
+        }
+    }
+
+    /// The parts of the form that a keyspace lacks which holds a table and a file of long values.
+    fn not_found(store: &Path, keyspace: &Path) -> Vec<&'static str> {
+        let manifest = manifest_of(keyspace).ok().map(|(_, bytes)| bytes);
+        let has_section = |name: &[u8]| manifest.as_deref().is_some_and(|bytes| section(bytes, name).is_some());
+        let tables = manifest.as_deref().and_then(tables).unwrap_or_default();
+        let values = manifest.as_deref().and_then(values).unwrap_or_default();
+        let is_whole = |kind: &str, files: &[(u64, u128)]| {
+            let sum = |number: u64| sum_of(&keyspace.join(kind).join(number.to_string())).ok();
+            !files.is_empty() && files.iter().all(|(number, expected)| sum(*number) == Some(*expected))
+        };
+        let scanned = tables.first().and_then(|(number, _)| {
+            let path = keyspace.join("tables").join(number.to_string());
+            let cache = Arc::new(lsm_tree::Cache::with_capacity_bytes(1 << 20));
+            let sum = lsm_tree::Checksum::from_raw(0);
+            let table = lsm_tree::Table::recover(path, sum, 0, 0, cache, None, false, false).ok()?;
+            table.scan().ok().map(|entries| entries.filter_map(Result::ok).count())
+        });
+        let parts = [
+            ("the file `version` of the store", store.join("version").is_file()),
+            ("the file `current`, or the manifest that it names", manifest.is_some()),
+            ("the manifest's section `tables`", has_section(b"tables")),
+            ("the manifest's section `blob_files`", has_section(b"blob_files")),
+            ("the numbers and the checksums of tables", is_whole("tables", &tables)),
+            ("the numbers and the checksums of files of long values", is_whole("blobs", &values)),
+            ("the entries of a table", scanned == Some(2)),
+        ];
+        parts.into_iter().filter(|(_, is_there)| !is_there).map(|(part, _)| part).collect()
+    }
+
+    #[test]
+    fn the_form_of_manifests_and_tables_is_the_one_of_the_store() {
+        let home = tempfile::tempdir().unwrap();
+        let database = Database::builder(home.path()).open().unwrap();
+        let keyspace = database.keyspace("k", models::store::long_values).unwrap();
+        keyspace.insert("short", "value").unwrap();
+        keyspace.insert("long", "abc ".repeat(2_000)).unwrap();
+        keyspace.rotate_memtable_and_wait().unwrap();
+        let path = keyspace.path().to_owned();
+        drop((keyspace, database));
+        let missing = || not_found(home.path(), &path);
+        assert!(
+            missing().is_empty(),
+            "fjall's or lsm-tree's files have another form; log/embedded/store_manifest.rs no longer finds {:?}",
+            missing()
+        );
+        // A change is named.
+        let table = fs::read_dir(path.join("tables")).unwrap().next().unwrap().unwrap().path();
+        let mut bytes = fs::read(&table).unwrap();
+        bytes.push(0);
+        fs::write(&table, bytes).unwrap();
+        assert!(missing().contains(&"the numbers and the checksums of tables"), "{:?}", missing());
+        assert!(!missing().contains(&"the manifest's section `tables`"), "{:?}", missing());
+    }
+}

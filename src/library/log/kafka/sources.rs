@@ -42,17 +42,27 @@ impl KafkaLog {
         let optional = OptionalTopics { sources: true, ..OptionalTopics::default() };
         topics::ensure(self.cluster(), self.partitions(), optional).map(drop)
     }
-}
 
-impl SourceLog for KafkaLog {
-    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
-        // The previous writer is fenced first, so that what is read afterwards is final.
-        let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
+    /// The salt that a record holds.
+    fn salt_in(&self, stored: &[u8]) -> Result<IdSalt, LogError> {
+        let salt = std::str::from_utf8(stored).ok().and_then(IdSalt::parse);
+        salt.ok_or_else(|| self.no_salt("it is none".to_owned()))
+    }
+
+    fn no_salt(&self, problem: String) -> LogError {
+        LogError::Cluster {
+            brokers: self.cluster().settings.brokers.clone(),
+            doing: format!("reading the salt of ids in {}", self.cluster().topic(SOURCES)),
+            problem,
+            remedy: "put back its record, or no turn that is read again is recognised",
+            retriable: false,
+        }
+    }
+
+    /// What was committed last of a source; nothing of one that was never there.
+    fn state_of(&self, source: &str) -> Result<SourceState, LogError> {
         let topic = self.cluster().topic(SOURCES);
-        let writer = KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() };
-        writer.end_unmarked()?;
-        let topic = writer.topic.as_str();
-        let mut reader = PartitionReader::open(self.cluster(), topic, partition_of_source(source), true)?;
+        let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
         // Another source of the same partition may have stalled with an open transaction that hides our position.
         reader.settle(self.cluster())?;
         let (name, names) = (source.as_bytes().to_vec(), names_key(source));
@@ -70,28 +80,32 @@ impl SourceLog for KafkaLog {
                 }
             }
         }
+        Ok(state)
+    }
+}
+
+impl SourceLog for KafkaLog {
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
+        // The previous writer is fenced first, so that what is read afterwards is final.
+        let owner = Owner::take(self.cluster(), &format!("source.{source}"), 0)?;
+        let topic = self.cluster().topic(SOURCES);
+        let writer = KafkaSourceWriter { log: self, owner, topic, source: source.to_owned() };
+        writer.end_unmarked()?;
+        let state = self.state_of(source)?;
         Ok((Box::new(writer), state))
     }
 
     /// It lies beside the positions of sources, under a name that no source can have. Whoever makes it is alone: a writer
     /// before is fenced, and what it wrote is read.
-    fn id_salt(&self) -> Result<IdSalt, LogError> {
-        let failed = |problem: String| LogError::Cluster {
-            brokers: self.cluster().settings.brokers.clone(),
-            doing: format!("reading the salt of ids in {}", self.cluster().topic(SOURCES)),
-            problem,
-            remedy: "put back its record, or no turn that is read again is recognised",
-            retriable: false,
-        };
+    fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError> {
         self.ensure_sources()?;
         let mut outcome = Err(LogError::Fenced { partition: 0 });
         for _ in 0..SALT_ATTEMPTS {
             let (mut writer, state) = self.take_source(SALT)?;
             if let Some(stored) = state.cursor {
-                let salt = std::str::from_utf8(&stored).ok().and_then(IdSalt::parse);
-                return salt.ok_or_else(|| failed("it is none".to_owned()));
+                return self.salt_in(&stored);
             }
-            let salt = id_salt::random().map_err(|e| failed(e.to_string()))?;
+            let salt = first.map_or_else(id_salt::random, Ok).map_err(|e| self.no_salt(e.to_string()))?;
             let cursor = salt.to_hex().into_bytes();
             outcome = writer.commit(&SourceTransaction { cursor, ..SourceTransaction::default() }).map(|()| salt);
             if !matches!(outcome, Err(LogError::Fenced { .. })) {
@@ -99,6 +113,13 @@ impl SourceLog for KafkaLog {
             }
         }
         outcome
+    }
+
+    fn made_id_salt(&self) -> Result<Option<IdSalt>, LogError> {
+        if topics::partitions_of(self.cluster(), &self.cluster().topic(SOURCES))? == 0 {
+            return Ok(None);
+        }
+        self.state_of(SALT)?.cursor.map(|stored| self.salt_in(&stored)).transpose()
     }
 
     fn deletions(&self) -> &Deletions {

@@ -42,5 +42,6 @@ pub use memory::{Memory, MemoryOptions};
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_places::{PageOf, TurnPage, TurnSpan};
 pub use turns::{
-    HeldTurn, TurnVersion, empty_letters, forget_turns, held_turns, letters_with, selected_turns, wait_until_listed,
+    HeldTurn, TurnVersion, empty_letters, forget_turns, held_turns, letters_with, plain_ids, selected_turns,
+    wait_until_listed,
 };

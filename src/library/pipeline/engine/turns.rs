@@ -4,7 +4,12 @@
 //! are left out. A list reads every record of the bank, and ends early where nobody waits for it any more. Deleting turns
 //! reads none.
 
-use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Cancellation, Deleted, Forgets, LetterSelector, PipelineError, each_record};
 use crate::{
@@ -13,7 +18,7 @@ use crate::{
 };
 use nouns::{
     config::ForgetSettings,
-    model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn},
+    model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn, holds_contact},
 };
 
 /// The pause between two looks at how far the turns are extracted.
@@ -95,6 +100,29 @@ pub(super) fn turns_that_pass(
         (a.turn.time, ordinal, &a.turn.turn).cmp(&(b.turn.time, other, &b.turn.turn))
     });
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
+}
+
+/// How many turns of a bank have an id that holds a phone number or a mail address, as earlier builds stored it. Reads all
+/// records of the bank, for as long as somebody waits. A record that cannot be read is left out.
+///
+/// # Errors
+/// [`PipelineError`] if the log failed; [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once nobody waits
+/// any more.
+pub fn plain_ids(log: &dyn Log, bank: &Bank, cancellation: &Cancellation) -> Result<u64, PipelineError> {
+    // A turn may stand in several records.
+    let (mut ids, mut ended) = (HashSet::new(), Ok(()));
+    let all = &mut |_: &[u8], _| true;
+    log.live_records(partition_of(bank, log.partitions()), &MemoryKey::prefix(bank), all, &mut |record| {
+        ended = cancellation.check();
+        if ended.is_err() {
+            return ControlFlow::Break(());
+        }
+        let held = turns_of_record(record).into_iter().flatten();
+        ids.extend(held.map(|(_, held)| held.turn.turn.clone()).filter(|id| holds_contact(id)));
+        ControlFlow::Continue(())
+    })?;
+    ended?;
+    Ok(ids.len() as u64)
 }
 
 /// The turns that a memory record holds, each with its position in its session. Those that stand in it as context, or

@@ -146,7 +146,8 @@ impl Stage {
         for (key, RecordTurns { turns, provisional, in_part: lacks_units }) in live.records() {
             windower.restore(key, turns);
             for hole in turns.iter().filter(|turn| turn.deleted) {
-                log.deletions().note(&key.bank, &hole.turn.turn, hole.turn.version);
+                let id = log.deleted_form(&hole.turn.turn)?;
+                log.deletions().note(&key.bank, &id, hole.turn.version);
             }
             if *lacks_units {
                 in_part.insert((key.bank.clone(), key.window.clone()));
@@ -370,7 +371,7 @@ impl Stage {
             if self.windower.lacks_salt_for(&read.event) {
                 self.windower.hide_with(log.id_salt()?);
             }
-            work.step.not_kept += u64::from(log.deletions().read(&read.event));
+            work.step.not_kept += u64::from(log.deletions().read(&read.event, |id| log.deleted_form(id))?);
             self.windower.apply(read.offset, &read.event);
             work.bytes += read.bytes;
             work.step.events += 1;

@@ -144,6 +144,7 @@ impl Reader {
                 }
             };
             is_first = false;
+            note_deletions(log, &key.bank, taken.read.as_ref())?;
             let id = RecordKey::from(&key);
             each(&key, taken.read.as_ref(), record.offset + 1);
             let live = taken.extraction.is_some().then(|| HeldRecord {
@@ -314,6 +315,14 @@ impl Reader {
         }
         Extraction::new(record, *dimensions)
     }
+}
+
+/// Notes the deleted turns of a record, so that a process that holds the bank and does not extract it tells their ids.
+fn note_deletions(log: &dyn Log, bank: &Bank, record: Option<&MemoryRecord>) -> Result<(), PipelineError> {
+    for hole in record.into_iter().flat_map(|record| &record.turns).filter(|turn| turn.deleted) {
+        log.deletions().note(bank, &log.deleted_form(&hole.turn.turn)?, hole.turn.version);
+    }
+    Ok(())
 }
 
 /// The form of a memory's vectors, found from the records that were read first: that of the model `asks` if a record has

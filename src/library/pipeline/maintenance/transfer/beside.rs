@@ -14,7 +14,7 @@ use std::{
 
 use super::{ExportReport, PipelineError, TransferError, export::BankExport, file::directory};
 use crate::{
-    log::{LogError, RawRecord, Record},
+    log::{self, LogError, RawRecord, Record},
     pipeline::{
         Progress,
         replica::{key_of, record_of},
@@ -68,7 +68,8 @@ pub fn export_beside(
         Some(model) if kept.has_vectors_of(partition, &model)? => Some(model),
         _ => None,
     };
-    let export = BankExport { pipeline, bank, to, partition, topic: "memory" };
+    let id_salt = log::made_id_salt(&pipeline.log)?;
+    let export = BankExport { pipeline, bank, to, partition, topic: "memory", id_salt };
     let count = kept.places.len() as u64;
     export.write(model, count, lag, |show| kept.each(&mut |record| show(&key_of(partition, record)?, record)), progress)
 }

@@ -19,7 +19,7 @@ use crate::{
 use nouns::{
     config::{LogKind, Pipeline},
     model::{
-        Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, MemoryKey, ModelRef,
+        Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, IdSalt, MemoryKey, ModelRef,
         SCHEMA_VERSION,
     },
 };
@@ -73,7 +73,7 @@ pub fn export(
         Ok(ours)
     })?;
     let topic = memory_name(log.generation());
-    let export = BankExport { pipeline, bank, to, partition, topic: &topic };
+    let export = BankExport { pipeline, bank, to, partition, topic: &topic, id_salt: log.made_id_salt()? };
     let model = of_partition.filter(|_| has_units);
     export.write(model, live.len(), lag, |show| live.each(&*log, show), progress)
 }
@@ -89,6 +89,7 @@ pub(super) struct BankExport<'e> {
     pub partition: u32,
     /// The memory topic's name, for reports.
     pub topic: &'e str,
+    pub id_salt: Option<IdSalt>,
 }
 
 impl BankExport<'_> {
@@ -102,7 +103,7 @@ impl BankExport<'_> {
         each: impl FnOnce(&mut Show<'_>) -> Result<(), PipelineError>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<ExportReport, TransferError> {
-        let Self { pipeline, bank, to, partition, topic } = self;
+        let Self { pipeline, bank, to, partition, topic, id_salt } = self;
         if count == 0 {
             return Err(TransferError::UnknownBank { bank: bank.clone() });
         }
@@ -113,6 +114,7 @@ impl BankExport<'_> {
             bank: bank.clone(),
             model: model.clone(),
             settings: edge_settings(pipeline),
+            id_salt,
         };
         let mut file = FileWriter::create(to, &header)?;
         let mut memory = BankMemory::start(pipeline)?;

@@ -32,7 +32,7 @@ use crate::{
 use models::embed;
 use nouns::{
     config::Pipeline,
-    model::{ExportDigest, ExportHeader, ExportRecord, ExportSeal, MemoryRecord, ModelRef},
+    model::{ExportDigest, ExportHeader, ExportRecord, ExportSeal, MemoryRecord, ModelRef, is_hidden},
 };
 
 /// The size in bytes beyond which a transaction is committed.
@@ -55,6 +55,8 @@ pub struct ImportReport {
     pub exported: ExportDigest,
     /// Settings of the edges that differ: (name, value of the exporting side, value here).
     pub differing: Vec<(String, Option<f64>, Option<f64>)>,
+    /// Whether an export of a chat that is read again into the bank is recognised: its hidden ids have this log's salt.
+    pub is_recognised: bool,
 }
 
 /// Writes the records of a file that the log lacks.
@@ -79,8 +81,9 @@ pub(super) fn into_log(
 ) -> Result<ImportReport, TransferError> {
     let model = check_model(pipeline, log, from, &file.header)?;
     let mut check = RecordCheck::new(&file.header.bank, model);
-    let mut checked = 0;
+    let (mut checked, mut has_hidden) = (0, false);
     while let Line::Record(record) = file.next()? {
+        has_hidden = has_hidden || record.value.turns.iter().any(|held| is_hidden(&held.turn.turn));
         let value = value_here(&file, &record.value)?;
         check.check(&record, &value).map_err(|problem| file.invalid(&format!("{problem}; export again")))?;
         checked += 1;
@@ -95,14 +98,15 @@ pub(super) fn into_log(
             Err(TransferError::Pipeline(PipelineError::Log(LogError::Fenced { .. }))) => {}
             done => {
                 let seal = done?;
-                return finish(
-                    pipeline,
-                    log,
-                    partition,
-                    file.header,
-                    seal,
-                    (written, already_there.unwrap_or_default()),
-                );
+                let counts = (written, already_there.unwrap_or_default());
+                let report = finish(pipeline, log, partition, file.header, seal, counts)?;
+                // Last, since a file that is refused leaves no salt behind.
+                let is_recognised = !has_hidden
+                    || match report.header.id_salt {
+                        Some(salt) => log.id_salt_or(Some(salt)).map_err(PipelineError::from)? == salt,
+                        None => false,
+                    };
+                return Ok(ImportReport { is_recognised, ..report });
             }
         }
     }
@@ -273,5 +277,5 @@ fn finish(
         let (found, expected) = (found.clone(), expected.clone());
         return Err(TransferError::Digest { bank: header.bank, what, found, expected });
     }
-    Ok(ImportReport { header, written, already_there, digest, exported: seal.digest, differing })
+    Ok(ImportReport { header, written, already_there, digest, exported: seal.digest, differing, is_recognised: true })
 }

@@ -31,8 +31,12 @@ impl SourceLog for FailingLog {
         self.log.take_source(source)
     }
 
-    fn id_salt(&self) -> Result<nouns::model::IdSalt, LogError> {
-        self.log.id_salt()
+    fn id_salt_or(&self, first: Option<nouns::model::IdSalt>) -> Result<nouns::model::IdSalt, LogError> {
+        self.log.id_salt_or(first)
+    }
+
+    fn made_id_salt(&self) -> Result<Option<nouns::model::IdSalt>, LogError> {
+        self.log.made_id_salt()
     }
 
     fn deletions(&self) -> &log::Deletions {
