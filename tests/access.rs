@@ -5,10 +5,10 @@ use std::{fs, path::Path, process::Command};
 use serde_json::{Value, json};
 
 use super::{
-    broker_process::skip,
     event_stream::EventStream,
     http_service::{HttpService, pipeline_file},
     kafka::wait,
+    skipped::skip,
     support::{fails, ripplemem, write},
 };
 
