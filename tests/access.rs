@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use server::{Needs, RequiredRight, access::Right};
 
 use super::{
-    broker_process::skip,
     event_stream::EventStream,
     http_service::{HttpService, pipeline_file},
     kafka::wait,
+    skipped::skip,
     support::{fails, ripplemem, write},
 };
 

@@ -3,7 +3,7 @@
 //! The unit tests of the log and the integration tests share this file. Each cluster has its own directory and free
 //! ports. A test that kills or configures brokers starts its own cluster, which stops when the test drops it. The others
 //! share one: the one of `RIPPLEMEM_TEST_BROKER`, which `scripts/test` starts for the whole run, otherwise one of this
-//! process.
+//! process. Its topics are deleted when no test uses it, because a small broker with a thousand partitions answers late.
 
 use std::{
     mem,
@@ -11,10 +11,24 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
+
+use rdkafka::{
+    ClientConfig,
+    admin::{AdminClient, AdminOptions},
+    client::DefaultClientContext,
+};
+
+use super::skipped::{print, skip};
 
 /// The variable with the directory of the cluster that all tests of a run share.
 const DIRECTORY: &str = "RIPPLEMEM_TEST_BROKER";
+/// How long the deletion of topics may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many tests use the shared broker now.
+static USERS: Mutex<usize> = Mutex::new(0);
 
 /// A running cluster of one or more brokers.
 pub(crate) struct Broker {
@@ -23,7 +37,7 @@ pub(crate) struct Broker {
     pub started: serde_json::Value,
 }
 
-/// The shared broker; shows its last log lines when the test fails.
+/// The shared broker; shows its last log lines when the test fails. The last of those that use it deletes all topics.
 pub(crate) struct SharedBroker(&'static Broker);
 
 impl Broker {
@@ -49,6 +63,7 @@ impl Broker {
         if shared.is_none() {
             *shared = Some(Box::leak(Box::new(Self::of_this_run(test)?)));
         }
+        *USERS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         (*shared).map(SharedBroker)
     }
 
@@ -117,6 +132,24 @@ impl Broker {
         }
     }
 
+    /// Deletes every topic that is not the brokers' own.
+    fn delete_topics(&self) -> Result<(), Box<dyn std::error::Error>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let admin: AdminClient<DefaultClientContext> =
+            ClientConfig::new().set("bootstrap.servers", self.bootstrap()).create()?;
+        let topics = admin.inner().fetch_metadata(None, PATIENCE)?;
+        let names: Vec<&str> =
+            topics.topics().iter().map(|topic| topic.name()).filter(|name| !name.starts_with("__")).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
+        for deleted in runtime.block_on(admin.delete_topics(&names, &options))? {
+            deleted.map_err(|(topic, problem)| format!("{topic}: {problem}"))?;
+        }
+        Ok(())
+    }
+
     fn directory(&self) -> &Path {
         &self.directory
     }
@@ -138,6 +171,13 @@ impl Drop for SharedBroker {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.print_logs();
+        }
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        *users -= 1;
+        if *users == 0
+            && let Err(problem) = self.delete_topics()
+        {
+            print(&format!("the topics of the shared broker are not deleted: {problem}"));
         }
     }
 }
@@ -164,14 +204,4 @@ fn run(command: &mut Command) -> serde_json::Value {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Reports a skipped test on stderr, past the harness, which hides the output of passed tests.
-pub(crate) fn skip(test: &str, why: &str) {
-    print(&format!("SKIPPED {test}: {why}"));
-}
-
-fn print(text: &str) {
-    use std::io::Write;
-    drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use super::broker_process::skip;
+use super::skipped::skip;
 
 /// The folder of the page's sources.
 fn console() -> PathBuf {

@@ -18,8 +18,9 @@ use serde_json::Value;
 use sources::Summary;
 
 use super::{
-    broker_process::{Broker, skip},
+    broker_process::Broker,
     kafka::{self, Home},
+    skipped::skip,
     support::{census, open, pipeline, ripplemem},
 };
 

@@ -18,7 +18,7 @@ use nouns::config::SourceSettings;
 use serde::Deserialize;
 use sources::{AUTO, Summary};
 
-use super::{broker_process::skip, support::data};
+use super::{skipped::skip, support::data};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

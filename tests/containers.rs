@@ -17,7 +17,7 @@ use rdkafka::{
 use serde_json::Value;
 
 use super::{
-    broker_process::skip,
+    skipped::skip,
     support::{ripplemem, write},
 };
 

@@ -17,7 +17,7 @@ use std::{
 use regex::Regex;
 
 use super::{
-    broker_process::skip,
+    skipped::skip,
     support::{data, ripplemem, write},
 };
 

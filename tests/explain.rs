@@ -13,8 +13,8 @@ use ripplemem::{pipeline::Service, snapshot::AsOf};
 use serde_json::{Value, json};
 
 use super::{
-    broker_process::skip,
     http_service::{HttpService, pipeline_file},
+    skipped::skip,
     support::{data, fails, ingest, lines, open, pipeline, ripplemem, write},
 };
 

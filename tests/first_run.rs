@@ -19,8 +19,8 @@ use nouns::config::Pipeline;
 use serde_json::Value;
 
 use super::{
-    broker_process::skip,
     http_service::{HttpService, pipeline_file},
+    skipped::skip,
     support::{fails, write},
 };
 

@@ -12,9 +12,9 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    broker_process::skip,
     http_service::{HttpClient, HttpService, answer, pipeline_file},
     oracle::Dice,
+    skipped::skip,
     support::{kill_rounds, memory_kib},
 };
 

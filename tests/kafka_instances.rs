@@ -18,10 +18,11 @@ use ripplemem::{
 };
 
 use super::{
-    broker_process::{Broker, skip},
+    broker_process::Broker,
     kafka::{Home, Running, administer, turn, wait},
     oracle::Dice,
     question_client::Client,
+    skipped::skip,
     support::{census, fails, kill_rounds, open, pipeline, ripplemem, with_warnings},
 };
 

@@ -9,10 +9,10 @@ use nouns::model::{Turn, TurnEvent};
 use serde_json::{Value, json};
 
 use super::{
-    broker_process::skip,
     live::{Home, deliver},
     live_discord::{discord_with, greet, ready, send},
     live_platform::Platform,
+    skipped::skip,
 };
 
 /// The payloads of all files in which `is_one` finds them, by file; None where there is no folder.

@@ -81,6 +81,7 @@ mod reranker;
 mod retention;
 mod schemas;
 mod served_model;
+mod skipped;
 mod snapshots;
 mod subscriptions;
 mod support;

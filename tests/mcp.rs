@@ -14,9 +14,9 @@ use heart::language::tokens;
 use serde_json::{Value, json};
 
 use super::{
-    broker_process::skip,
     http_service::{self, HttpService},
     model_process::ScriptedModel,
+    skipped::skip,
     support::{Python, fails, pipeline, ripplemem, write},
 };
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    broker_process::skip,
     http_service::{HttpService, pipeline_file},
+    skipped::skip,
 };
 
 /// What we must pass.

@@ -23,8 +23,8 @@ use ripplemem::{log::Topic, pipeline::Service};
 use serde_json::{Value, json};
 
 use super::{
-    broker_process::skip,
     model_proxy::ModelProxy,
+    skipped::skip,
     support::{ask, census, data, lines, open, write},
 };
 

@@ -14,9 +14,10 @@ use ripplemem::{
 };
 
 use super::{
-    broker_process::{Broker, skip},
+    broker_process::Broker,
     kafka::{Home, turn, wait},
     oracle::Dice,
+    skipped::skip,
     support::{ask, census, fails, kill_rounds, lines, open, pipeline, ripplemem, write},
     transfer::{BANK, events, feed, large, sample},
 };

@@ -20,7 +20,7 @@ use ripplemem::pipeline::{Ingested, Service};
 
 use serde_json::Value;
 
-use super::broker_process::skip;
+use super::skipped::skip;
 
 /// A file of `tests/data`.
 pub(crate) fn data(name: &str) -> PathBuf {

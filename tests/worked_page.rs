@@ -9,7 +9,7 @@ use nouns::{
 use ripplemem::pipeline::{PipelineError, Service};
 
 use super::{
-    broker_process::skip,
+    skipped::skip,
     support::{ask, data, ingest},
 };
 

@@ -3,9 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod benchmark;
-#[path = "../broker_process.rs"]
-#[allow(dead_code, reason = "of what starts a broker, only the message of a skipped test is used")]
-mod broker_process;
 #[path = "../browser.rs"]
 #[allow(dead_code, reason = "the tests of the console use the rest")]
 mod browser;
@@ -16,6 +13,8 @@ mod model_process;
 mod pages;
 mod report_page;
 mod schemas;
+#[path = "../skipped.rs"]
+mod skipped;
 #[path = "../support.rs"]
 #[allow(dead_code, reason = "the tests of the service use the rest")]
 mod support;

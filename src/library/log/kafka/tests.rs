@@ -25,6 +25,8 @@ use nouns::config::{LogSettings, Pipeline};
 #[path = "../../../../tests/broker_process.rs"]
 #[allow(dead_code, reason = "only the integration tests use all of it")]
 pub(super) mod broker_process;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 use broker_process::Broker;
 
 /// Settings with a topic prefix of this test, which no end-to-end test on the same broker has.
