@@ -130,7 +130,8 @@ fn a_forgotten_id_is_told_in_the_hidden_form_and_in_the_plain_one() {
         let turns: Vec<Value> = ids.iter().map(|id| turn(id, "Ann", "One.")).collect();
         service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}))
     };
-    put(&service, &[PLAIN[0], &hidden[1]]);
+    // A bank of which nothing is left is none.
+    put(&service, &[PLAIN[0], &hidden[1], "kept"]);
     let ids = [PLAIN[0], &hidden[1]];
     service.post("/v1/forget", &json!({"bank": "b", "select": {"turns": ids}, "unheld": true, "wait_ms": 600_000}));
     let all = [PLAIN[0], &hidden[0], PLAIN[1], &hidden[1]];

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::{
     access::{TOKENS, add},
-    broker_process::skip,
     http_service::{HttpService, pipeline_file},
     model_process::ScriptedModel,
+    skipped::skip,
     support::{data, ripplemem},
 };
 

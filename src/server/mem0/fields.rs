@@ -204,12 +204,8 @@ fn one_message(index: usize, message: Value) -> Result<Option<Message>, Failure>
         None => None,
         Some(Value::String(text)) => Some(text),
         Some(Value::Array(parts)) => {
-            let parts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text")?.as_str()).collect();
-            Some(
-                parts
-                    .ok_or_else(|| Failure::unsupported(format!("messages[{index}]: content other than text")))?
-                    .join("\n"),
-            )
+            let parts: Result<Vec<String>, Failure> = parts.into_iter().map(|part| one_part(index, part)).collect();
+            Some(parts?.join("\n"))
         }
         Some(_) => {
             return Err(Failure::invalid(format!("messages[{index}]: content: neither a text nor a list of texts")));
@@ -226,6 +222,16 @@ fn one_message(index: usize, message: Value) -> Result<Option<Message>, Failure>
     let lines = said.into_iter().chain(called).filter(|line| !line.trim().is_empty());
     let text = lines.collect::<Vec<_>>().join("\n");
     Ok((!text.is_empty()).then_some(Message { role, name, text }))
+}
+
+/// The text of a part of a message's content.
+fn one_part(index: usize, part: Value) -> Result<String, Failure> {
+    let other = || Failure::unsupported(format!("messages[{index}]: content other than text"));
+    let Value::Object(part) = part else { return Err(other()) };
+    let mut part = Fields(part);
+    let text = part.text("text").ok().flatten().ok_or_else(other)?;
+    part.end(&["type", "annotations", "cache_control"])?;
+    Ok(text)
 }
 
 /// A tool call as a line: `calls weather({"city": "Oulu"})`.

@@ -13,7 +13,7 @@
 //! - `body`: a request's body, within limits on its size and time and on all bodies together.
 //! - `event_stream`: responses as server-sent events.
 //! - `packed`: long answers in gzip.
-//! - `openapi`: the document (`schemas/openapi.v1.json`), from the table.
+//! - `openapi`: the document (`schemas/openapi.v1.json`), from the table; `responses`: responses of several types in it.
 
 mod answer;
 mod body;
@@ -25,6 +25,7 @@ mod openapi;
 mod packed;
 mod parameter;
 mod places;
+mod responses;
 mod route;
 mod routes;
 mod start;

@@ -4,24 +4,16 @@
 
 use std::sync::LazyLock;
 
-use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
     body::MAX_BYTES,
     parameter::Parameter,
-    route::{Described, Route, json_of},
+    route::{Described, Route},
     table,
 };
-use crate::{
-    api::{AnsweredEvidence, Problem, Words},
-    subscriptions::{
-        AddedUnit, ArrivedTurn, BankProgress, ChangedEdges, ClosedWindow, Delta, Polled, Progress, RejectedRecord,
-        RemovedUnit, Skipped, Snapshot, Told,
-    },
-};
-use models::llm;
-use nouns::model::Evidence;
+use crate::api::Problem;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -39,7 +31,7 @@ fn document() -> String {
     let mut of = settings.into_generator();
     let mut paths = Map::new();
     describe(&mut paths, &mut of, &table::of_memory());
-    describe(&mut paths, &mut of, &table::of_service());
+    describe(&mut paths, &mut of, &table::of_service(openapi));
     let problem = of.subschema_for::<Problem>();
     let mut document = json!({
         "openapi": "3.1.0",
@@ -93,67 +85,6 @@ fn operation<C>(of: &mut SchemaGenerator, route: &Route<C>, described: &Describe
         operation["responses"][*status] = json!({ "$ref": "#/components/responses/Problem" });
     }
     operation
-}
-
-/// The responses to a question: evidence; with `answer` also an answer in words, as JSON or as events.
-pub(super) fn asked(of: &mut SchemaGenerator, about: &str) -> Value {
-    let mut asked = json_of::<Evidence>(of, about);
-    let (evidence, answered) = (of.subschema_for::<Evidence>(), of.subschema_for::<AnsweredEvidence>());
-    asked["content"]["application/json"]["schema"] = json!({ "anyOf": [&evidence, answered] });
-    asked["headers"] = json!({
-        "Server-Timing": {
-            "description": "Of an answer in JSON: the milliseconds of its stages.", "schema": { "type": "string" },
-        },
-    });
-    let data = [
-        ("evidence", evidence),
-        ("text", of.subschema_for::<Words>()),
-        ("restart", json_schema!({ "type": "object" })),
-        ("answer", of.subschema_for::<llm::Answer>()),
-        ("problem", of.subschema_for::<Problem>()),
-    ];
-    // Beside the JSON it would make the type of every answer a union with a string.
-    asked["x-event-stream"] = events(data);
-    asked
-}
-
-/// The responses to a subscription: events, or one answer in JSON if the request has `wait_ms`.
-pub(super) fn followed(of: &mut SchemaGenerator, about: &str) -> Value {
-    let mut followed = json_of::<Polled>(of, about);
-    let data = [
-        ("snapshot", of.subschema_for::<Snapshot>()),
-        ("delta", of.subschema_for::<Delta>()),
-        ("progress", of.subschema_for::<Progress>()),
-        ("reset", of.subschema_for::<Told>()),
-        ("lagged", of.subschema_for::<Told>()),
-        ("problem", of.subschema_for::<Problem>()),
-    ];
-    followed["content"]["text/event-stream"] = events(data);
-    followed
-}
-
-/// The response to who follows a bank.
-pub(super) fn happening(of: &mut SchemaGenerator, about: &str) -> Value {
-    let data = [
-        ("turn", of.subschema_for::<ArrivedTurn>()),
-        ("window", of.subschema_for::<ClosedWindow>()),
-        ("unit_added", of.subschema_for::<AddedUnit>()),
-        ("unit_removed", of.subschema_for::<RemovedUnit>()),
-        ("edges", of.subschema_for::<ChangedEdges>()),
-        ("rejected", of.subschema_for::<RejectedRecord>()),
-        ("skipped", of.subschema_for::<Skipped>()),
-        ("progress", of.subschema_for::<BankProgress>()),
-        ("reset", of.subschema_for::<Told>()),
-        ("problem", of.subschema_for::<Problem>()),
-    ];
-    json!({ "description": about, "content": { "text/event-stream": events(data) } })
-}
-
-/// Events, each with the schema of its data. They are in an extension, as OpenAPI 3.1 cannot describe them.
-fn events(data: impl IntoIterator<Item = (&'static str, Schema)>) -> Value {
-    let data: Map<String, Value> =
-        data.into_iter().map(|(name, schema)| (name.to_owned(), schema.to_value())).collect();
-    json!({ "schema": { "type": "string" }, "x-events": data })
 }
 
 /// Removes formats that clients do not know, such as `uint64`; the minimum in the schema says the same.

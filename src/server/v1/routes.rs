@@ -19,6 +19,7 @@ use super::{
     body::{Bodies, SEND_PLAIN},
     door::Door,
     event_stream,
+    openapi::openapi,
     packed::packed,
     route::{Route, Served},
     table,
@@ -61,7 +62,7 @@ pub(super) fn routes(
 ) -> Router {
     let of_memory =
         api.map_or_else(Router::new, |calls| served(table::of_memory(), Served { calls, bodies: bodies.clone() }));
-    let of_service = served(table::of_service(), Served { calls: Arc::clone(operations), bodies });
+    let of_service = served(table::of_service(openapi), Served { calls: Arc::clone(operations), bodies });
     Router::new()
         .merge(more.with_state(()))
         .merge(of_memory)

@@ -6,11 +6,11 @@
 
 use super::{
     handlers,
-    openapi::{asked, followed, happening},
     parameter::{
         Kind::{self, Flag, Text, Unit, Whole},
         Parameter, needed, optional,
     },
+    responses::{asked, followed, happening},
     route::{
         Described, Entry,
         Method::{self, Delete, Get, Post},
@@ -369,7 +369,7 @@ pub(super) fn of_memory() -> Vec<Route<Api>> {
 }
 
 /// The routes of every service.
-pub(super) fn of_service() -> Vec<Route<Operations>> {
+pub(super) fn of_service(document: fn() -> &'static str) -> Vec<Route<Operations>> {
     vec![
         order_json(
             Get,
@@ -481,7 +481,7 @@ pub(super) fn of_service() -> Vec<Route<Operations>> {
             handlers::token,
         ),
         order(Get, undescribed("/metrics", Everywhere(Read)), json_of::<String>, handlers::metrics),
-        order(Get, undescribed("/v1/openapi.json", Token), json_of::<String>, handlers::document),
+        order(Get, undescribed("/v1/openapi.json", Token), json_of::<String>, move |_, _| handlers::document(document)),
     ]
 }
 
@@ -529,5 +529,5 @@ pub fn required_rights() -> Vec<RequiredRight> {
         };
         routes.into_iter().map(right)
     }
-    rights(of_memory()).chain(rights(of_service())).collect()
+    rights(of_memory()).chain(rights(of_service(|| ""))).collect()
 }
