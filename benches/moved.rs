@@ -28,6 +28,8 @@ use ripplemem::{
 #[path = "../tests/broker_process.rs"]
 #[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]
 mod broker_process;
+#[path = "../tests/skipped.rs"]
+mod skipped;
 use broker_process::Broker;
 #[path = "../tests/question_client.rs"]
 #[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]

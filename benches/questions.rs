@@ -31,6 +31,8 @@ use ripplemem::log::{KafkaLog, Log, partition_of};
 #[path = "../tests/broker_process.rs"]
 #[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]
 mod broker_process;
+#[path = "../tests/skipped.rs"]
+mod skipped;
 use broker_process::Broker;
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
