@@ -250,9 +250,9 @@ fn stored_ids_with_a_number_or_an_address_are_counted_by_bank_until_they_are_for
     service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}));
     assert_eq!(service.get("/v1/stats").get("plain_ids"), None, "they are counted on request");
     for (query, expected) in [
-        ("ids=true", json!([{"bank": "b", "turns": 2}])),
-        ("bank=b&ids=true", json!([{"bank": "b", "turns": 2}])),
-        ("bank=c&ids=true", json!([])),
+        ("plain_ids=true", json!([{"bank": "b", "turns": 2}])),
+        ("bank=b&plain_ids=true", json!([{"bank": "b", "turns": 2}])),
+        ("bank=c&plain_ids=true", json!([])),
     ] {
         assert_eq!(service.get(&format!("/v1/stats?{query}"))["plain_ids"], expected, "{query}");
     }
@@ -270,6 +270,6 @@ fn stored_ids_with_a_number_or_an_address_are_counted_by_bank_until_they_are_for
     check(&stats());
     let service = HttpService::of(home.path());
     service.post("/v1/forget", &json!({"bank": "b", "select": {"speakers": ["Ann"]}, "wait_ms": 600_000}));
-    assert_eq!(service.get("/v1/stats?ids=true")["plain_ids"], json!([]));
+    assert_eq!(service.get("/v1/stats?plain_ids=true")["plain_ids"], json!([]));
     assert!(service.stop());
 }

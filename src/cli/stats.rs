@@ -47,7 +47,7 @@ impl Stats {
                 api::Stats::of(bank, measured, Some(plain_ids))
             }
             Memory::There(reached) => {
-                reached.get("/v1/stats", &[("bank", bank.as_ref().map(Bank::as_str)), ("ids", Some("true"))])?
+                reached.get("/v1/stats", &[("bank", bank.as_ref().map(Bank::as_str)), ("plain_ids", Some("true"))])?
             }
         };
         match self.json {

@@ -1329,6 +1329,13 @@ export interface components {
             /** @description The partition. */
             partition: number;
         };
+        /** @description Turns whose ids hold a phone number or a mail address, as earlier builds stored them. */
+        PlainIds: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description How many turns. */
+            turns: number;
+        };
         /** @description The decision of the planner about the evidence. */
         Plan: {
             /** @description The units of the evidence to expand from, at most three. */
@@ -1833,7 +1840,7 @@ export interface components {
             bytes: number;
             /** @description Part by part. */
             parts: components["schemas"]["Footprint"];
-            /** @description Where the request has `ids`: the banks with turns whose ids hold a phone number or a mail address. */
+            /** @description Where the request has `plain_ids`: the banks with turns whose ids hold a phone number or a mail address. */
             plain_ids?: components["schemas"]["PlainIds"][] | null;
             /** @description The offsets that it reflects. */
             reflects: components["schemas"]["Position"][];
@@ -2326,6 +2333,7 @@ export type NoticeCode = components['schemas']['NoticeCode'];
 export type OtherPart = components['schemas']['OtherPart'];
 export type PartLogit = components['schemas']['PartLogit'];
 export type Place = components['schemas']['Place'];
+export type PlainIds = components['schemas']['PlainIds'];
 export type Plan = components['schemas']['Plan'];
 export type Point = components['schemas']['Point'];
 export type Polled = components['schemas']['Polled'];
@@ -2957,7 +2965,7 @@ export interface operations {
                 /** @description One bank; without it, all of them. */
                 bank?: string;
                 /** @description Whether to count turns whose ids hold a phone number or a mail address, too, which reads every turn. */
-                ids?: boolean;
+                plain_ids?: "true" | "false" | "1" | "0";
             };
             header?: never;
             path?: never;

@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 use super::{
     answers::{AnswerPiece, AnsweredEvidence, Answers},
     bank_status::{BankStatus, bank_status},
-    blocking::blocking,
+    blocking::{blocking, while_awaited},
     forms::{Ask, Digest, Forget, Forgotten, PlainIds, Put, Stats, WrittenTurns},
     holders::Holders,
     operations::Operations,
@@ -487,24 +487,24 @@ impl Api {
         }
     }
 
-    /// How many bytes one bank takes in memory, or all banks; with `ids`, also how many turns have ids that hold a phone
+    /// How many bytes one bank takes in memory, or all banks; with `plain_ids`, also how many turns have ids that hold a phone
     /// number or a mail address, for which every record is read.
     ///
     /// # Errors
     /// [`Problem`] for an unknown bank.
-    pub async fn stats(&self, who: &Caller, bank: Option<Bank>, ids: bool) -> Result<Stats, Problem> {
+    pub async fn stats(&self, who: &Caller, bank: Option<Bank>, plain_ids: bool) -> Result<Stats, Problem> {
         self.may_count(who, bank.as_ref())?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
         let measured = move |cancellation: &Cancellation| -> Result<Stats, Problem> {
             let measured = memory.replica().footprint(of.as_ref())?;
             let banks = || of.clone().map_or_else(|| memory.banks_where(&|_| true), |bank| vec![bank]);
-            let plain_ids = ids.then(|| PlainIds::of(&**memory.log(), banks(), cancellation)).transpose()?;
+            let plain_ids = plain_ids.then(|| PlainIds::of(&**memory.log(), banks(), cancellation)).transpose()?;
             Ok(Stats::of(of, measured, plain_ids))
         };
-        let reads = if ids { Reads::AllOfIt } else { Reads::Little };
+        let reads = if plain_ids { Reads::AllOfIt } else { Reads::Little };
         match &bank {
             Some(bank) => self.read(who, bank, reads, measured).await,
-            None => blocking(move || measured(&Cancellation::default())).await,
+            None => while_awaited(measured).await,
         }
     }
 

@@ -219,7 +219,7 @@ pub struct Stats {
     pub parts: Footprint,
     /// The offsets that it reflects.
     pub reflects: Vec<Position>,
-    /// Where the request has `ids`: the banks with turns whose ids hold a phone number or a mail address.
+    /// Where the request has `plain_ids`: the banks with turns whose ids hold a phone number or a mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain_ids: Option<Vec<PlainIds>>,
 }

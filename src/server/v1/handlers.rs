@@ -193,9 +193,9 @@ pub(super) async fn digest(api: Arc<Api>, who: Who, [bank, after, wait]: [Given;
     api.digest(&who, bank, after.as_deref(), milliseconds(wait)?).await
 }
 
-pub(super) async fn stats(api: Arc<Api>, who: Who, [bank, ids]: [Given; 2]) -> Result<Stats, Problem> {
-    let ids = ids.map_or(Ok(false), |ids| flag("ids", &ids))?;
-    api.stats(&who, bank.as_deref().map(the_bank).transpose()?, ids).await
+pub(super) async fn stats(api: Arc<Api>, who: Who, [bank, plain_ids]: [Given; 2]) -> Result<Stats, Problem> {
+    let plain_ids = plain_ids.map_or(Ok(false), |text| flag("plain_ids", &text))?;
+    api.stats(&who, bank.as_deref().map(the_bank).transpose()?, plain_ids).await
 }
 
 pub(super) async fn token(_: Arc<Operations>, who: Who, []: [Given; 0]) -> Result<TokenView, Problem> {

@@ -358,7 +358,7 @@ pub(super) fn of_memory() -> Vec<Route<Api>> {
             [
                 optional("bank", "One bank; without it, all of them.", Text),
                 optional(
-                    "ids",
+                    "plain_ids",
                     "Whether to count turns whose ids hold a phone number or a mail address, too, which reads every turn.",
                     Flag,
                 ),
