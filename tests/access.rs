@@ -74,9 +74,15 @@ fn every_request() -> Vec<Asked> {
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             target.query_pairs_mut().extend_pairs(taken.map(|(name, value)| (name, text(value))));
         }
+        let of_letters = json!({"words": ["kayak"]});
         let body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().map(|schema| {
             let fields = &document.pointer(schema.trim_start_matches('#')).unwrap()["properties"];
             let taken = examples.iter().filter(|(name, _)| fields.get(name).is_some());
+            // Rejected records have a selector of their own.
+            let taken = taken.map(|(name, value)| match (path, name.as_str()) {
+                ("/v1/admin/dead-letters", "select") => (name, &of_letters),
+                _ => (name, value),
+            });
             json!(taken.collect::<std::collections::BTreeMap<_, _>>()).to_string().into_bytes()
         });
         let query = target.query().map_or_else(String::new, |query| format!("?{query}"));
