@@ -1,6 +1,6 @@
 //! What a test says past the harness, which hides the output of passed tests.
 
-/// Reports a skipped test on stderr, past the harness, which hides the output of passed tests.
+/// Reports a skipped test.
 pub(crate) fn skip(test: &str, why: &str) {
     print(&format!("SKIPPED {test}: {why}"));
 }
