@@ -200,7 +200,10 @@ fn a_flood_is_read_in_bounded_memory() {
     let begun = Instant::now();
     let (mut sent, mut waiting, mut looked) = (2 * events.len() as u64, 0, Instant::now());
     let read = || (0..2).map(|p| log.read_position(p).unwrap()).sum::<u64>();
-    while begun.elapsed() < Duration::from_secs(seconds) {
+    // On a busy machine a lag takes longer to build up.
+    let least = 4 * events.len() as u64;
+    while begun.elapsed() < Duration::from_secs(seconds) || waiting <= least {
+        assert!(begun.elapsed() < Duration::from_secs(60 + seconds), "no flood: only {waiting} turns were waiting");
         log.append_turns(&events).unwrap();
         sent += events.len() as u64;
         if looked.elapsed() > Duration::from_secs(1) {
@@ -213,7 +216,7 @@ fn a_flood_is_read_in_bounded_memory() {
     }
     let flooded = begun.elapsed().as_secs_f64();
     while read() < sent {
-        assert!(begun.elapsed() < Duration::from_secs(60 + 10 * seconds), "timed out: {}", home.told());
+        assert!(begun.elapsed() < Duration::from_secs(120 + 10 * seconds), "timed out: {}", home.told());
         std::thread::sleep(Duration::from_millis(500));
     }
     let peak = peak_megabytes();
@@ -222,7 +225,6 @@ fn a_flood_is_read_in_bounded_memory() {
          {before} MB before, up to {peak} MB",
         begun.elapsed().as_secs_f64()
     );
-    assert!(waiting > 4 * events.len() as u64, "no flood: only {waiting} turns were waiting");
     assert!(peak < before + GROWTH_MEGABYTES, "{before} MB grew to {peak} MB");
     assert_eq!(home.census(), remembered);
     let turn = serde_json::json!({"bank": "flood/1", "turn": "new", "speaker": "Ann", "text": "The lighthouse is green.",
