@@ -353,8 +353,8 @@ fn what_clients_quote_before_an_answer_is_counted_and_shown() {
     let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
     let mut reader = open(&SourceSettings::new("matrix", path)).unwrap();
     while reader.next().unwrap().is_some() {}
-    assert_eq!(reader.trimmed().counts(), "quotation of 2 messages (11 words)");
+    assert_eq!(reader.trimmed().counts(), "quotation of 2 messages (12 words)");
     let trimmed = reader.trimmed();
     let shown: Vec<(&str, &str)> = trimmed.examples().collect();
-    assert_eq!(shown, [("quotation", "> <@bo:e.org> When do > we meet?"), ("quotation", "When do we meet?")]);
+    assert_eq!(shown, [("quotation", "> <@bo:e.org> When do > we meet?"), ("quotation", "> When do we meet?")]);
 }
