@@ -32,8 +32,8 @@ dist: setup
 check-dist:
 	scripts/check_dist
 
-# The quick loop: `make dev` builds the whole program, `make test-heart` runs the unit tests of src/heart,
-# `make test-heart ONLY=recall` those with that name. Naming the program beside a crate gives both builds
+# The quick loop: `make dev` builds the whole program, `make test-memory` runs the unit tests of src/memory,
+# `make test-memory ONLY=recall` those with that name. Naming the program beside a crate gives both builds
 # the same features, so that neither compiles a dependency again.
 dev: setup
 	cargo build --locked --bin ripplemem
@@ -115,7 +115,7 @@ soak-chat: setup
 bench: setup
 	cargo bench --locked
 
-# Questions over HTTP by `oha`, beside the front in the same process and beside Mem0's library.
+# Questions over HTTP by `oha`, in the same process without HTTP and beside Mem0's library.
 bench-http: setup
 	cargo bench --locked --bench http
 

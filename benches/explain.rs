@@ -8,11 +8,11 @@
 
 use std::{fmt::Write as _, fs};
 
-use nouns::{
+use ripplemem::PipelineDriver;
+use types::{
     config::{Pipeline, SourceSettings},
-    model::{Bank, Question, Subject, SubjectId},
+    model::{Bank, ExplanationQuery, Question, SubjectId},
 };
-use ripplemem::pipeline::Service;
 
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
@@ -41,7 +41,7 @@ fn main() {
             let quoted = answer.units[0].excerpts[0].turn.clone();
             let other = (0..size).map(turn).find(|turn| answer.units.iter().all(|unit| !unit.sources.contains(turn)));
             for (of, turn) in [(1, quoted), (2, other.expect("a turn that is not quoted"))] {
-                let subject = Subject { id: SubjectId::Turn(turn), part: None, every_part: false };
+                let subject = ExplanationQuery { id: SubjectId::Turn(turn), part: None, every_part: false };
                 let mut quoted = None;
                 times[of].push(seconds(|| quoted = service.explain(&question, subject, None).ok().map(|e| e.quoted)));
                 assert_eq!(quoted, Some(of == 1), "{}", question.text);
@@ -54,7 +54,7 @@ fn main() {
 }
 
 /// A memory of a bank with this many turns.
-fn filled(home: &std::path::Path, turns: usize) -> Service {
+fn filled(home: &std::path::Path, turns: usize) -> PipelineDriver {
     let mut pipeline =
         Pipeline::parse("version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"").expect("a pipeline");
     pipeline.log.directory = home.join("log");
@@ -71,7 +71,7 @@ fn filled(home: &std::path::Path, turns: usize) -> Service {
     }
     let file = home.join("turns.jsonl");
     fs::write(&file, lines).expect("a file");
-    let mut service = Service::open(&pipeline, &mut |_| {}).expect("a memory");
+    let mut service = PipelineDriver::open(&pipeline, &mut |_| {}).expect("a memory");
     let mut source = sources::open(&SourceSettings::new("jsonl", &file)).expect("a source");
     service.ingest(&mut *source, &mut |_| {}).expect("turns that are read");
     service

@@ -15,8 +15,7 @@ use std::{
     time::Instant,
 };
 
-use nouns::config::{Pipeline, SourceSettings};
-use ripplemem::log;
+use types::config::{Pipeline, SourceSettings};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -57,7 +56,7 @@ fn read(format: &str, path: &Path, home: Option<&Path>) {
     let log = home.map(|home| {
         let mut pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
         pipeline.log.directory = home.to_owned();
-        log::open(&pipeline.log).expect("a log")
+        logs::open(&pipeline.log).expect("a log")
     });
     let (mut events, mut rejects) = (0, 0);
     let begun = Instant::now();

@@ -16,14 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use erasure::{DurableDeletion, ErasureVerdict, ForgetStage, verify};
 use jiff::Timestamp;
-use nouns::{
-    config::{Fsync, Pipeline},
+use pipeline::Cancellation;
+use replica::QueryRequest;
+use ripplemem::Memory;
+use types::{
+    config::{FsyncPolicy, Pipeline},
     model::{Bank, EventTime, Question, Selector, Turn},
-};
-use ripplemem::{
-    Memory,
-    pipeline::{Asked, Cancellation, Deleted, ForgetStage, Verdict, verify},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -50,7 +50,7 @@ fn pipeline(home: &Path) -> Pipeline {
     let settings = format!("version = 1\nembed.model = {model:?}");
     let mut pipeline = Pipeline::parse(&settings).expect("a model of the catalogue");
     pipeline.log.directory = home.join("log");
-    pipeline.log.fsync = Fsync::System;
+    pipeline.log.fsync = FsyncPolicy::System;
     pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();
     pipeline
 }
@@ -70,7 +70,7 @@ fn ask(memory: &Memory, banks: std::ops::Range<usize>, done: &AtomicBool) -> Vec
     let mut asking = Vec::new();
     while !done.load(Ordering::Relaxed) {
         let asked = bank(banks.start + asking.len() % banks.len());
-        let question = Asked::now(Question::new(asked, "Who repaired the roof of the boathouse?"));
+        let question = QueryRequest::now(Question::new(asked, "Who repaired the roof of the boathouse?"));
         asking.push(seconds(|| drop(memory.ask_and_wait(question).expect("an answer"))));
     }
     asking
@@ -93,7 +93,7 @@ fn hide(turns: usize) {
     let large = bank(0);
     fill(&memory, (0..turns).map(|n| turn_of(&large, n)));
     fill(&memory, (0..100 * BANKS).filter(|n| n % BANKS > 0).map(turn));
-    let hidden = |deleted: Deleted| {
+    let hidden = |deleted: DurableDeletion| {
         assert!(memory.wait_for(&deleted.written, Instant::now() + Duration::from_secs(3_600)), "hidden");
     };
 
@@ -177,7 +177,7 @@ fn erase(turns: usize) {
     let started = Instant::now();
     let verified = verify(&pipeline, &words, &[], Timestamp::now()).expect("verified");
     let rate = verified.search.bytes as f64 / 1e6 / started.elapsed().as_secs_f64();
-    assert_eq!(verified.verdict, Verdict::Gone);
+    assert_eq!(verified.verdict, ErasureVerdict::Gone);
     println!(
         "{turns} turns, {:.1} MB stored: one turn erased in {:.1} s, {:.1} MB written (median of {ERASED}; {:.1} MB at \
          first); questions meanwhile {:.1} / {:.1} ms (median, 99 %); verified at {rate:.0} MB/s",

@@ -18,13 +18,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
+use pipeline::Cancellation;
+use replica::QueryRequest;
+use ripplemem::Memory;
+use serde_json::{Value, json};
+use server::address_of;
+use types::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn},
 };
-use ripplemem::pipeline::{Asked, Cancellation, Memory};
-use serde_json::{Value, json};
-use server::address_of;
 
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
@@ -166,7 +168,7 @@ fn in_process(memory: &Memory, questions: &[Question]) -> Rate {
                 let question = questions[next.fetch_add(1, Ordering::Relaxed) % questions.len()].clone();
                 let cancellation = Cancellation::at(Instant::now() + Duration::from_secs(30));
                 let asked = Instant::now();
-                let answer = memory.ask_and_wait(Asked { cancellation, ..Asked::now(question) });
+                let answer = memory.ask_and_wait(QueryRequest { cancellation, ..QueryRequest::now(question) });
                 drop(answer.expect("an answer"));
                 times.push(asked.elapsed().as_secs_f64() * 1_000.0);
             }

@@ -19,26 +19,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
-    config::{Hold, Pipeline},
-    model::{Bank, Question, TurnEvent},
+use ingest::{ExtractionEvent, ExtractionOrderSender, extract_in_group};
+use logs::{
+    KafkaLog, Log, PartitionAssignment, Topic, Transaction, WritePosition,
+    kafka::group_member::{ConsumerGroup, GroupMember},
+    partition_of,
 };
+use pipeline::PipelineError;
 use rdkafka::{
     ClientConfig, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
 };
-use ripplemem::{
-    log::{
-        Assignment, KafkaLog, Log, Topic, Transaction, Written,
-        kafka::members::{Group, Member},
-        partition_of,
-    },
-    pipeline::{
-        ExtractionEvent, ExtractionOrders, PipelineError, Replay, ReplayRequest, Replica, ReplicaOptions, Service,
-        extract,
-    },
-    snapshot::Table,
+use replica::{Replica, ReplicaOptions};
+use ripplemem::{PipelineDriver, ReplayRequest, TopicReplay};
+use snapshots::ArchiveTable;
+use types::{
+    config::{Pipeline, ShardAssignmentMode},
+    model::{Bank, Question, TurnEvent},
 };
 
 #[path = "../tests/broker_process.rs"]
@@ -203,7 +201,7 @@ fn commit(broker: &Broker) {
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnce(&KafkaLog, &Replica)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
     let beginning = ReplicaOptions {
-        hold: Hold::All,
+        hold: ShardAssignmentMode::All,
         edges: None,
         record: false,
         asks: None,
@@ -214,11 +212,11 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnc
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (_orders, arriving) = ExtractionOrders::new(&log);
-            let join = || -> Result<Box<dyn Assignment>, PipelineError> {
-                Ok(Box::new(Member::join(&log, Group::Extractors)?))
+            let (_orders, arriving) = ExtractionOrderSender::new(&log);
+            let join = || -> Result<Box<dyn PartitionAssignment>, PipelineError> {
+                Ok(Box::new(GroupMember::join(&log, ConsumerGroup::Extractors)?))
             };
-            let result = extract(pipeline, &log, join, &arriving, &stop, &mut |told| {
+            let result = extract_in_group(pipeline, &log, join, &arriving, &stop, &mut |told| {
                 owned.fetch_add(usize::from(matches!(told, ExtractionEvent::TakenOver { .. })), Ordering::Relaxed);
             });
             result.expect("extraction runs");
@@ -303,7 +301,7 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
         let home = tempfile::tempdir().expect("a temporary directory");
         let mut here = Pipeline::parse(&format!("version = 1\n{extra}")).expect("the settings are valid");
         here.log.directory = home.path().join("log");
-        let mut service = Service::open(&here, &mut |_| {}).expect("a log");
+        let mut service = PipelineDriver::open(&here, &mut |_| {}).expect("a log");
         // The first turn loads the model.
         service.log().append_turns(&[warm()]).expect("an append");
         service.catch_up().expect("the path runs");
@@ -325,7 +323,7 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
                 ends(&[warm()], &mut from);
                 log.append_turns(&[warm()]).expect("an append");
                 let all = |from: &BTreeMap<u32, u64>| {
-                    let mut written = Written::nothing(log.partitions());
+                    let mut written = WritePosition::nothing(log.partitions());
                     from.iter().for_each(|(partition, end)| written.extend(*partition, *end));
                     replica.wait_for(&written, Instant::now() + Duration::from_secs(3_600));
                 };
@@ -444,7 +442,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     let (named, _service) = restarted(&pipeline, service);
     let records = (0..PARTITIONS).map(|p| log.end(Topic::Memory, p).expect("an end")).sum::<u64>();
     let census =
-        Service::open(&pipeline, &mut |_| {}).expect("a memory").replica().digest(None).expect("a memory").value;
+        PipelineDriver::open(&pipeline, &mut |_| {}).expect("a memory").replica().digest(None).expect("a memory").value;
     println!(
         "{name}: first answer {answered:.1} s after kill -9 of a memory of {} units and {} edges, {named:.1} s with a \
          group.instance.id ({:.1} s a 100,000 units; {records} offsets in the log, at most {peak:.0} MB)",
@@ -470,9 +468,10 @@ fn replay(broker: &Broker, chat: &Chat) {
     for round in 0..=ROUNDS {
         let t_bare = seconds(|| assert_eq!(consumed(broker, "replay.turns"), turns));
         let to = home.path().join(round.to_string());
-        let request = ReplayRequest { table: Table::Turns, to: &to, partition: None, from: None, by_bank: false };
+        let request =
+            ReplayRequest { table: ArchiveTable::Turns, to: &to, partition: None, from: None, by_bank: false };
         let t_ours = seconds(|| {
-            let mut replay = Replay::open(&pipeline.log, &request).expect("a log and a directory");
+            let mut replay = TopicReplay::open(&pipeline.log, &request).expect("a log and a directory");
             while replay.step(false).expect("a read and a write") > 0 {}
             replay.finish().expect("a write");
             let files = &replay.index().files;

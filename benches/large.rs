@@ -23,17 +23,18 @@ use std::{
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::percentile;
-use heart::{
-    memory::{CensusProbe, Extraction, Listeners, Load, MemoryHandle, RecordKey},
-    recall::{AskedModels, RulesPlanner, recollect},
+use logs::Topic;
+use memory::{
+    index::{CensusProbe, ChangeListeners, RecordKey, RecordLoad, RecordUnits, ShardHandle},
+    recall::{RecallModels, RulesPlanner, recollect},
 };
 use models::embed::{self, Embedder};
-use nouns::{
+use ripplemem::PipelineDriver;
+use sources::{SourceBatch, SourceError, TurnSource};
+use types::{
     config::{Pipeline, RecallSettings, SourceSettings},
     model::{Bank, Cues, Evidence, MemoryKey, MemoryRecord, Question, TurnEvent, UnitId, Vector},
 };
-use ripplemem::{log::Topic, pipeline::Service};
-use sources::{Source, SourceBatch, SourceError};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -106,7 +107,7 @@ impl Mode {
 
     fn ask(
         &mut self,
-        memory: &MemoryHandle,
+        memory: &ShardHandle,
         embedder: &mut dyn Embedder,
         pipeline: &Pipeline,
         question: &Question,
@@ -118,7 +119,7 @@ impl Mode {
         let started = Instant::now();
         let evidence = recollect(
             memory,
-            AskedModels {
+            RecallModels {
                 embed: &mut |texts: &[&str]| {
                     let started = Instant::now();
                     let vectors = texts.iter().map(|text| embedder.embed_query(text)).collect::<Result<_, _>>()?;
@@ -155,11 +156,11 @@ fn quoted(evidence: &Evidence) -> BTreeSet<String> {
 
 /// Some turns of a source, in one bank.
 struct OneBank {
-    source: Box<dyn Source>,
+    source: Box<dyn TurnSource>,
     left: usize,
 }
 
-impl Source for OneBank {
+impl TurnSource for OneBank {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         if self.left == 0 {
             return Ok(None);
@@ -186,7 +187,7 @@ impl Source for OneBank {
 
 /// Fills the log, where it is empty.
 fn ingest(pipeline: &Pipeline, data: &Path, home: &Path, turns: usize) {
-    let mut service = Service::open(pipeline, &mut |_| {}).expect("a log");
+    let mut service = PipelineDriver::open(pipeline, &mut |_| {}).expect("a log");
     if service.log().end(Topic::Memory, 0).expect("a log") > 0 {
         return;
     }
@@ -203,19 +204,19 @@ fn ingest(pipeline: &Pipeline, data: &Path, home: &Path, turns: usize) {
 }
 
 /// A memory of the log's records alone, and questions: lines of the chat that ask.
-fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>) {
-    let service_log = ripplemem::log::open(&pipeline.log).expect("a log");
+fn load(pipeline: &Pipeline, dimensions: usize) -> (ShardHandle, Vec<Question>) {
+    let service_log = logs::open(&pipeline.log).expect("a log");
     let copies: usize = std::env::var("RIPPLEMEM_LARGE_COPIES").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let threshold = if copies > 1 { 0.95 } else { pipeline.model().semantic_threshold };
-    let threshold = nouns::model::Score::from_f64(threshold);
-    let memory = MemoryHandle::start(&pipeline.memory, threshold, Listeners::default()).expect("threads start");
+    let threshold = types::model::Score::from_f64(threshold);
+    let memory = ShardHandle::start(&pipeline.memory, threshold, ChangeListeners::default()).expect("threads start");
     let started = Instant::now();
     let (mut asking, mut turns, mut from) = (Vec::new(), BTreeSet::new(), 0);
     loop {
         let records = service_log.read(Topic::Memory, 0, from, 512).expect("a log").records;
         let Some(last) = records.last() else { break };
         from = last.offset + 1;
-        let mut load = Load::default();
+        let mut load = RecordLoad::default();
         for record in &records {
             let Ok(key) = MemoryKey::from_bytes(&record.key) else { continue };
             let value = record.value.as_deref().map(|v| serde_json::from_slice::<MemoryRecord>(v).expect("a record"));
@@ -226,7 +227,7 @@ fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>)
             }
             for copy in 0..copies {
                 let (key, value) = (copied_key(&key, copy), value.as_ref().map(|value| copied(value, copy)));
-                let extraction = value.map(|v| Arc::new(Extraction::new(&v, dimensions).expect("good vectors")));
+                let extraction = value.map(|v| Arc::new(RecordUnits::new(&v, dimensions).expect("good vectors")));
                 load.changes.push((RecordKey::from(&key), extraction));
             }
         }

@@ -8,10 +8,10 @@ use std::{sync::Arc, time::Instant};
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::percentile;
-use heart::memory::{
-    Extraction, FirstHopProbe, Listeners, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise,
+use memory::index::{
+    ChangeListeners, FirstHopProbe, NeighbourhoodProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle, quantise,
 };
-use nouns::{
+use types::{
     config::Pipeline,
     model::{Bank, Cues, Score, Unit},
 };
@@ -38,7 +38,7 @@ fn main() {
 }
 
 struct World {
-    memory: MemoryHandle,
+    memory: ShardHandle,
     banks: Vec<Bank>,
     size: usize,
 }
@@ -46,7 +46,7 @@ struct World {
 impl World {
     fn new(banks: usize, size: usize) -> Self {
         let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
-        let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), Listeners::default())
+        let memory = ShardHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), ChangeListeners::default())
             .expect("threads start");
         let banks: Vec<Bank> = (0..banks).map(|b| Bank::parse(&format!("bank-{b}")).expect("a good name")).collect();
         let started = Instant::now();
@@ -55,7 +55,7 @@ impl World {
                 let units = (0..40).map(|i| unit(bank, size, window * 40 + i)).collect();
                 change(bank, window as u32, units)
             });
-            memory.load(Load { changes: changes.collect(), ..Load::default() }).expect("the memory runs");
+            memory.load(RecordLoad { changes: changes.collect(), ..RecordLoad::default() }).expect("the memory runs");
         }
         memory.wait_for_loads().expect("the memory runs");
         let loaded = banks.len() * size / 40 * 40;
@@ -76,7 +76,9 @@ impl World {
             let (key, extraction) = change(bank, 1_000_000 + i as u32, vec![unit(bank, self.size, at)]);
             for (change, times) in [(extraction, &mut inserts), (None, &mut deletes)] {
                 let started = Instant::now();
-                self.memory.load(Load { changes: vec![(key, change)], ..Load::default() }).expect("the memory runs");
+                self.memory
+                    .load(RecordLoad { changes: vec![(key, change)], ..RecordLoad::default() })
+                    .expect("the memory runs");
                 self.memory.wait_for_loads().expect("the memory runs");
                 times.push(started.elapsed().as_secs_f64() * 1e6);
             }
@@ -88,7 +90,7 @@ impl World {
         let count = many.len() as f64;
         let started = Instant::now();
         for one in many {
-            self.memory.load(Load { changes: vec![one], ..Load::default() }).expect("the memory runs");
+            self.memory.load(RecordLoad { changes: vec![one], ..RecordLoad::default() }).expect("the memory runs");
         }
         self.memory.wait_for_loads().expect("the memory runs");
         println!("{name}: {:.0} us an insert, sustained", started.elapsed().as_secs_f64() * 1e6 / count);
@@ -108,7 +110,7 @@ impl World {
             };
             let changes = (0..BATCH).map(one).collect();
             let started = Instant::now();
-            self.memory.load(Load { changes, ..Load::default() }).expect("the memory runs");
+            self.memory.load(RecordLoad { changes, ..RecordLoad::default() }).expect("the memory runs");
             self.memory.wait_for_loads().expect("the memory runs");
             started.elapsed().as_secs_f64() * 1e6 / f64::from(BATCH)
         };
@@ -127,7 +129,7 @@ impl World {
                 bank: bank.key(),
                 vector: vector.clone(),
                 words: asked.restatement,
-                language: nouns::model::Language::En,
+                language: types::model::Language::En,
                 cues: asked.cues.clone(),
                 semantic: 10,
                 lexical: 5,
@@ -166,10 +168,10 @@ fn percentiles(times: &[f64]) -> String {
     format!("{:.0} / {:.0}", percentile(times, 50), percentile(times, 99))
 }
 
-type Change = (RecordKey, Option<Arc<Extraction>>);
+type Change = (RecordKey, Option<Arc<RecordUnits>>);
 
 fn change(bank: &Bank, window: u32, units: Vec<Unit>) -> Change {
     let (key, record) = record(bank, window, units);
-    let extraction = Extraction::new(&record, DIMENSIONS).expect("vectors of one width");
+    let extraction = RecordUnits::new(&record, DIMENSIONS).expect("vectors of one width");
     (RecordKey::from(&key), Some(Arc::new(extraction)))
 }

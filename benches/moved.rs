@@ -15,14 +15,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use logs::{KafkaLog, Log, Transaction};
 use models::embed::EmbedderPool;
-use nouns::{
-    config::{Hold, Pipeline},
+use replica::{Replica, ReplicaOptions};
+use types::{
+    config::{Pipeline, ShardAssignmentMode},
     model::Bank,
-};
-use ripplemem::{
-    log::{KafkaLog, Log, Transaction},
-    pipeline::{Replica, ReplicaOptions},
 };
 
 #[path = "../tests/broker_process.rs"]
@@ -183,7 +181,7 @@ impl Setting<'_> {
         let log = KafkaLog::open(&pipeline.log).expect("a log");
         let started = Instant::now();
         let beginning = ReplicaOptions {
-            hold: Hold::All,
+            hold: ShardAssignmentMode::All,
             edges: None,
             record: false,
             asks: None,

@@ -12,15 +12,14 @@ use std::path::PathBuf;
 
 mod figures;
 use figures::{median, percentile, seconds};
-use heart::memory::Census;
+use ingest::unit_texts;
+use logs::Topic;
+use memory::index::GraphCensus;
 use models::embed::{self, Embedder};
-use nouns::{
+use ripplemem::PipelineDriver;
+use types::{
     config::{Pipeline, SourceSettings},
     model::{Bank, MemoryRecord, Question, SpannedText, TurnEvent},
-};
-use ripplemem::{
-    log::Topic,
-    pipeline::{Service, unit_texts},
 };
 
 #[global_allocator]
@@ -46,7 +45,7 @@ fn main() {
         let t_raw = seconds(|| drop(embedder.embed(&turns).expect("the model runs")));
         let home = tempfile::tempdir().expect("a temporary directory");
         let mut service = warm(&pipeline, home.path());
-        let mut census = Census::default();
+        let mut census = GraphCensus::default();
         let t_whole = seconds(|| census = ingest(&mut service, &file, &only));
         let texts = texts(&service, &pipeline);
         let t_alone = seconds(|| drop(embedder.embed(&texts).expect("the model runs")));
@@ -142,7 +141,7 @@ fn compare_vectors(file: &std::path::Path, only: &str) {
 }
 
 /// The number of vectors of the parts, and the bytes of the records.
-fn count(service: &Service) -> (usize, usize) {
+fn count(service: &PipelineDriver) -> (usize, usize) {
     let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log").records;
     let values: Vec<&[u8]> = records.iter().filter_map(|r| r.value.as_deref()).collect();
     let read = |value: &&[u8]| serde_json::from_slice::<MemoryRecord>(value).expect("a record").units;
@@ -170,7 +169,7 @@ fn processor_seconds() -> f64 {
     fields.get(11..13).map_or(0.0, |times| times.iter().sum::<f64>() / 100.0)
 }
 
-fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::Path, only: &str) {
+fn questions(service: &PipelineDriver, embedder: &mut dyn Embedder, file: &std::path::Path, only: &str) {
     let data: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("JSON");
     let conversation = data.as_array().expect("a list").iter().find(|c| c["sample_id"] == only).expect("a name");
     let bank = Bank::parse(&format!("locomo/{only}")).expect("a good name");
@@ -203,17 +202,17 @@ fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::P
 }
 
 /// A service with its own log, whose model is loaded.
-fn warm(pipeline: &Pipeline, home: &std::path::Path) -> Service {
+fn warm(pipeline: &Pipeline, home: &std::path::Path) -> PipelineDriver {
     let mut pipeline = pipeline.clone();
     pipeline.log.directory = home.join("log");
-    let mut service = Service::open(&pipeline, &mut |_| {}).expect("a log");
+    let mut service = PipelineDriver::open(&pipeline, &mut |_| {}).expect("a log");
     let turn = br#"{"bank":"warm","turn":"1","speaker":"Ann","text":"A first turn opens the model","time":"2024-01-01T00:00:00Z"}"#;
     service.log().append_turns(&[TurnEvent::from_json(turn).expect("a turn")]).expect("a write");
     service.catch_up().expect("the model runs");
     service
 }
 
-fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
+fn ingest(service: &mut PipelineDriver, file: &std::path::Path, only: &str) -> GraphCensus {
     let mut source = open_source(file, only);
     service.ingest(&mut *source, &mut |_| {}).expect("the path runs");
     service
@@ -223,7 +222,7 @@ fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
         .value
 }
 
-fn open_source(file: &std::path::Path, only: &str) -> Box<dyn sources::Source> {
+fn open_source(file: &std::path::Path, only: &str) -> Box<dyn sources::TurnSource> {
     let settings = SourceSettings { only: vec![only.to_owned()], ..SourceSettings::new("locomo", file) };
     eval::readers::open(&settings).expect("a LoCoMo file")
 }
@@ -244,7 +243,7 @@ fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {
 }
 
 /// The texts of the final records, in the form that the path embedded.
-fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
+fn texts(service: &PipelineDriver, pipeline: &Pipeline) -> Vec<SpannedText> {
     let template = pipeline.model().turn_template;
     let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log").records;
     let records = records.iter().filter_map(|r| serde_json::from_slice::<MemoryRecord>(r.value.as_deref()?).ok());

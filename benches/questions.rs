@@ -16,17 +16,17 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use nouns::{
-    config::Pipeline,
-    model::{Bank, Question, TurnEvent},
-};
+use logs::{KafkaLog, Log, partition_of};
 use rdkafka::{
     ClientConfig, Message, Offset, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer},
     message::{Header, Headers, OwnedHeaders},
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use ripplemem::log::{KafkaLog, Log, partition_of};
+use types::{
+    config::Pipeline,
+    model::{Bank, Question, TurnEvent},
+};
 
 #[path = "../tests/broker_process.rs"]
 #[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]

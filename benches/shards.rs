@@ -17,12 +17,15 @@ use std::{
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::{median, percentile};
-use heart::memory::{Extraction, FamiliarityProbe, Listeners, Load, MemoryHandle, MemoryThreads, RecordKey, quantise};
-use nouns::{
+use memory::index::{
+    ChangeListeners, FamiliarityProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle, ShardThreadPool, quantise,
+};
+use replica::QueryRequest;
+use ripplemem::PipelineDriver;
+use types::{
     config::Pipeline,
     model::{Bank, Question, Score, TurnEvent},
 };
-use ripplemem::pipeline::{Asked, Service};
 mod synthetic;
 use synthetic::{DIMENSIONS, record, unit};
 
@@ -77,7 +80,7 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
     pipeline.log.partitions = partitions;
     pipeline.log.directory = home.path().join("log");
     pipeline.snapshot.directory = String::new();
-    let mut service = Service::open(&pipeline, &mut |_| {}).expect("an empty log");
+    let mut service = PipelineDriver::open(&pipeline, &mut |_| {}).expect("an empty log");
     let events: Vec<TurnEvent> = (0..TURNS)
         .flat_map(|n| (0..BANKS).map(move |bank| turn(bank, n)))
         .map(|line| TurnEvent::from_json(line.as_bytes()).expect("a good turn"))
@@ -89,7 +92,7 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
     }
     service.replica().wait_until_visible().expect("visible");
     let ingest = started.elapsed().as_secs_f64();
-    let front = service.front().expect("an embedder");
+    let front = service.query_queue().expect("an embedder");
     let started = Instant::now();
     std::thread::scope(|scope| {
         for asker in 0..2 {
@@ -99,7 +102,7 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
                     let bank = Bank::parse(&format!("bank-{}", (n * 7 + asker) % BANKS)).expect("a good name");
                     let text = format!("Who stored kayak {} in the boathouse?", n % TURNS);
                     let question = Question::new(bank, text);
-                    front.ask_and_wait(Asked::now(question)).expect("an answer");
+                    front.ask_and_wait(QueryRequest::now(question)).expect("an answer");
                 }
             });
         }
@@ -123,7 +126,7 @@ fn turn(bank: usize, n: usize) -> String {
 fn neighbours() {
     let (large, small) = (named("large"), named("small"));
     for shards in [1, 2] {
-        let threads = MemoryThreads::start(1).expect("a thread");
+        let threads = ShardThreadPool::start(1).expect("a thread");
         let with_large = Arc::new(shard(&threads));
         let with_small = if shards == 1 { Arc::clone(&with_large) } else { Arc::new(shard(&threads)) };
         load(&with_small, &small, SMALL, 0..SMALL);
@@ -164,25 +167,25 @@ fn named(name: &str) -> Bank {
     Bank::parse(name).expect("a good name")
 }
 
-fn shard(threads: &Arc<MemoryThreads>) -> MemoryHandle {
+fn shard(threads: &Arc<ShardThreadPool>) -> ShardHandle {
     let settings = Pipeline::parse("version = 1").expect("the defaults are valid").memory;
-    MemoryHandle::start_on(threads, &settings, Score::from_f64(0.75), Listeners::default()).expect("a shard")
+    ShardHandle::start_on(threads, &settings, Score::from_f64(0.75), ChangeListeners::default()).expect("a shard")
 }
 
-fn load(memory: &MemoryHandle, bank: &Bank, size: usize, units: std::ops::Range<usize>) {
+fn load(memory: &ShardHandle, bank: &Bank, size: usize, units: std::ops::Range<usize>) {
     let all: Vec<usize> = units.collect();
     for some in all.chunks(400) {
         let changes = some.chunks(8).map(|window| {
             let units = window.iter().map(|i| unit(bank, size, *i)).collect();
             let (key, record) = record(bank, window[0] as u32, units);
-            (RecordKey::from(&key), Some(Arc::new(Extraction::new(&record, DIMENSIONS).expect("a good record"))))
+            (RecordKey::from(&key), Some(Arc::new(RecordUnits::new(&record, DIMENSIONS).expect("a good record"))))
         });
-        memory.load(Load { changes: changes.collect(), ..Load::default() }).expect("the memory runs");
+        memory.load(RecordLoad { changes: changes.collect(), ..RecordLoad::default() }).expect("the memory runs");
     }
 }
 
 /// Milliseconds of each probe, and of all.
-fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<f64>, f64) {
+fn asked(memory: &ShardHandle, bank: &Bank, size: usize, count: usize) -> (Vec<f64>, f64) {
     let settings = Pipeline::parse("version = 1").expect("the defaults are valid").recall.familiarity;
     let all = Instant::now();
     let mut each = Vec::with_capacity(count);
@@ -211,7 +214,7 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
             limit: 50,
         };
         let started = Instant::now();
-        memory.familiar(probe).expect("the memory runs");
+        memory.familiar_parts(probe).expect("the memory runs");
         each.push(started.elapsed().as_secs_f64() * 1e3);
     }
     (each, all.elapsed().as_secs_f64() * 1e3)

@@ -16,16 +16,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::memory::Census;
+use logs::{Log, Transaction};
+use memory::index::GraphCensus;
 use models::embed::EmbedderPool;
-use nouns::{
-    config::{Fsync, Hold, Pipeline},
+use pipeline::Cancellation;
+use replica::{Replica, ReplicaOptions};
+use snapshots::{ClaimRule, LogSnapshots, Manifest, MemoryLogRead, UpdateTable};
+use types::{
+    config::{FsyncPolicy, Pipeline, ShardAssignmentMode},
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
-};
-use ripplemem::{
-    log::{self, Log, Transaction},
-    pipeline::{Cancellation, Replica, ReplicaOptions},
-    snapshot::{ClaimRule, LogRead, Manifest, Snapshots, UpdateTable},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -58,8 +57,8 @@ fn main() {
 fn filled(home: &Path, banks: usize, size: usize, model: Option<&ModelRef>) -> (Pipeline, Box<dyn Log>, usize) {
     let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
     pipeline.log.directory = home.join("log");
-    pipeline.log.fsync = Fsync::System;
-    let log = log::open(&pipeline.log).expect("a log");
+    pipeline.log.fsync = FsyncPolicy::System;
+    let log = logs::open(&pipeline.log).expect("a log");
     let mut text_bytes = 0;
     for (key, mut record) in records(banks, size) {
         record.model = model.cloned().unwrap_or(record.model);
@@ -223,7 +222,7 @@ fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecor
 fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Replica, f64) {
     let started = Instant::now();
     let beginning = ReplicaOptions {
-        hold: Hold::All,
+        hold: ShardAssignmentMode::All,
         edges: None,
         record: true,
         asks: None,
@@ -238,7 +237,7 @@ fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Replica, f64) {
     (replica, started.elapsed().as_secs_f64())
 }
 
-fn start(pipeline: &Pipeline, log: &dyn Log) -> (Census, f64) {
+fn start(pipeline: &Pipeline, log: &dyn Log) -> (GraphCensus, f64) {
     let (replica, took) = start_with(pipeline, log);
     (replica.digest(None).expect("the memory runs").value, took)
 }
@@ -248,17 +247,17 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     let (log, partitions) = ("an embedded log", taken.partitions);
     let open = |place: &Path| {
         let settings = taken.settings.clone();
-        Snapshots::open(&place.to_string_lossy(), log, partitions, settings).expect("a place")
+        LogSnapshots::open(&place.to_string_lossy(), log, partitions, settings).expect("a place")
     };
     let before = open(Path::new(&pipeline.snapshot.directory));
     let restored = before.newest(0, false, &mut |_| {}, &mut |_, _| {}).expect("a snapshot").expect("there is one");
-    let mut updates: Vec<LogRead> = Vec::new();
+    let mut updates: Vec<MemoryLogRead> = Vec::new();
     let mut at = 0;
     let all: Vec<_> = records(banks, size).collect();
     for read in all.chunks(READ) {
         at += read.len() as u64;
         let records = read.iter().map(|(key, record)| (key.clone(), Some(record.clone()))).collect();
-        updates.push(LogRead { next_offset: at, offset: at - 1, records, ..LogRead::default() });
+        updates.push(MemoryLogRead { next_offset: at, offset: at - 1, records, ..MemoryLogRead::default() });
     }
     drop(all);
     let mut choices: Vec<_> =

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use nouns::model::{
-    Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Turn,
-    Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
+use types::model::{
+    Bank, Cues, EventTime, Interval, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, SessionId, TextFeatures, Turn,
+    Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
 };
 
 pub(crate) const DIMENSIONS: usize = 384;
@@ -70,7 +70,7 @@ pub(crate) fn unit(bank: &Bank, size: usize, i: usize) -> Unit {
         cues,
         said_at,
         ordinal: i as u32,
-        parts: vec![Part {
+        parts: vec![UnitPart {
             turn: sources[0].clone(),
             ordinal: i as u32,
             speaker: "ann".into(),
@@ -78,7 +78,7 @@ pub(crate) fn unit(bank: &Bank, size: usize, i: usize) -> Unit {
             said_at,
             text: String::new(),
             range: None,
-            marks: Marks::default(),
+            marks: TextFeatures::default(),
             vectors: Vec::new(),
             pair: None,
         }],

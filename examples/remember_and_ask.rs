@@ -13,13 +13,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
+use replica::QueryRequest;
+use ripplemem::{Memory, MemoryOptions};
+use types::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn},
-};
-use ripplemem::{
-    Memory,
-    pipeline::{Asked, MemoryOptions},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -52,7 +50,7 @@ pub(crate) fn remember_and_ask(
 
     let ask = |text: &str, after| {
         let question = Question::new(bank.clone(), text);
-        memory.ask_and_wait(Asked::now(question).after(after))
+        memory.ask_and_wait(QueryRequest::now(question).after(after))
     };
     // The answer reflects the turns above: it waits for them.
     let evidence = ask("When does the piano arrive?", &written)?;

@@ -2,7 +2,7 @@
 """The table of words for times in other languages than English, from Unicode's CLDR.
 
     npm pack cldr-dates-full@48.2.0 && tar -xzf cldr-dates-full-48.2.0.tgz
-    scripts/times_table.py package src/heart/language/times/cldr
+    scripts/times_table.py package src/memory/language/times/cldr
 
 In: the unpacked npm package cldr-dates-full. Out: `times.tsv`, a line for each meaning of a language: code, meaning,
 its phrases in lower case, separated by `|`; and CLDR's licence beside it. The same package gives the same bytes.

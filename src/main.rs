@@ -21,18 +21,18 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some input was \
 rejected (see the dead letters), 78 the pipeline file is not valid."
 )]
-struct Arguments {
+struct CliArgs {
     #[command(subcommand)]
-    command: cli::Command,
+    command: cli::CliCommand,
 }
 
 fn main() -> ExitCode {
     terminal::begin_process();
-    if let Some(place) = std::env::args().nth(1).and_then(|command| cli::where_it_is(&command)) {
+    if let Some(place) = std::env::args().nth(1).and_then(|command| cli::missing_command_hint(&command)) {
         terminal::say(&place);
         return ExitCode::from(2);
     }
-    let Arguments { command } = Arguments::parse();
+    let CliArgs { command } = CliArgs::parse();
     #[cfg(feature = "otlp")]
     let spans = cli::spans();
     #[cfg(not(feature = "otlp"))]
@@ -41,10 +41,10 @@ fn main() -> ExitCode {
     let ended = command.run();
     #[cfg(feature = "otlp")]
     cli::end_spans();
-    terminal::code_of(ended)
+    terminal::exit_code(ended)
 }
 
 /// Whether a command runs until it is stopped.
-fn is_service(command: &cli::Command) -> bool {
-    matches!(command, cli::Command::Run(_) | cli::Command::Serve(_) | cli::Command::Mcp(_))
+fn is_service(command: &cli::CliCommand) -> bool {
+    matches!(command, cli::CliCommand::Run(_) | cli::CliCommand::Serve(_) | cli::CliCommand::Mcp(_))
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
-use server::{Needs, RequiredRight, access::Right};
+use server::{RequiredRight, RouteRight, access::AccessRight};
 
 use super::{
     event_stream::EventStream,
@@ -48,7 +48,7 @@ fn turn(bank: &str) -> Value {
 
 /// A request of a route.
 struct Asked {
-    needs: Needs,
+    needs: RouteRight,
     method: &'static str,
     path: &'static str,
     /// The path with its query.
@@ -119,7 +119,7 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     };
     let requests = every_request();
     let deletion = json!({"turns": [{"type": "deletion", "bank": "acme/a", "turn": "9"}]}).to_string().into_bytes();
-    let (path, needs) = ("/v1/turns", Needs::InBank(Right::Forget));
+    let (path, needs) = ("/v1/turns", RouteRight::InBank(AccessRight::Forget));
     let deleted = Asked { needs, method: "POST", path, target: path.to_owned(), body: deletion };
     for asked in requests.iter().chain([&deleted]) {
         let Asked { needs, method, path, target, body } = asked;
@@ -129,10 +129,10 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
             assert_eq!(problem["code"], "unauthorised");
         }
         let (needed, is_of_bank) = match needs {
-            Needs::Token => continue,
-            Needs::Somewhere(right) => (right, false),
-            Needs::InBank(right) => (right, true),
-            Needs::Everywhere(_) => {
+            RouteRight::Token => continue,
+            RouteRight::Somewhere(right) => (right, false),
+            RouteRight::InBank(right) => (right, true),
+            RouteRight::Everywhere(_) => {
                 for (right, token) in by_right.iter().map(|(right, token)| (*right, token)).chain([("all", &whole)]) {
                     assert_eq!(send(token, method, target, body).0, 403, "{right} at {method} {path}");
                 }

@@ -1,8 +1,8 @@
 //! What comes with a question: who asks, and what was said before.
 
-use nouns::model::{Bank, Notice, NoticeCode, Question, SaidBefore, Subject, SubjectId};
-use ripplemem::pipeline::Service;
+use ripplemem::PipelineDriver;
 use serde_json::{Value, json};
+use types::model::{Bank, EvidenceNotice, ExplanationQuery, NoticeCode, PrecedingTurn, Question, SubjectId};
 
 use super::{
     http_service::{HttpService, pipeline_file},
@@ -11,7 +11,7 @@ use super::{
 
 const BANK: &str = "boats";
 
-fn boats(home: &std::path::Path) -> Service {
+fn boats(home: &std::path::Path) -> PipelineDriver {
     let mut service = open(&pipeline(home, "extract.unit_turns = 1"));
     let turns = [
         ("1", "Ann Lee", "I keep my kayak in the old boathouse."),
@@ -56,7 +56,7 @@ fn an_asker_who_has_not_spoken_and_a_bank_that_holds_nothing_are_answered() {
     };
     for text in ["Where do I keep my kayak?", "Wo habe ich mein Kajak?"] {
         let stranger = by(Some("Cy"), text);
-        let Notice { code, message } = stranger.notice.unwrap();
+        let EvidenceNotice { code, message } = stranger.notice.unwrap();
         assert_eq!(code, NoticeCode::UnknownAsker);
         assert!(message.contains("\"Cy\" does not speak") && message.contains("\"Ann Lee\", \"Bo\""), "{message}");
         assert!(stranger.units.is_empty() && !stranger.supported && stranger.sufficiency == 0.0, "{text}");
@@ -74,7 +74,7 @@ fn an_asker_who_has_not_spoken_and_a_bank_that_holds_nothing_are_answered() {
     let new =
         Question { bank: Bank::parse("new/bank").unwrap(), asker: Some("Cy".to_owned()), ..question("Who am I?") };
     let nothing = service.ask(&new).unwrap();
-    let Notice { code, message } = nothing.notice.unwrap();
+    let EvidenceNotice { code, message } = nothing.notice.unwrap();
     assert!(code == NoticeCode::EmptyBank && message.starts_with("bank new/bank: "), "{message}");
     assert!(!message.contains(BANK), "no other bank is named");
     assert!(nothing.units.is_empty() && !nothing.supported && !nothing.reflects.is_empty());
@@ -83,7 +83,7 @@ fn an_asker_who_has_not_spoken_and_a_bank_that_holds_nothing_are_answered() {
     assert!(refused.contains("empty"), "{refused}");
     // An explanation looks for what is quoted to the asker.
     let explained = |text: &str| {
-        let subject = Subject { id: SubjectId::Turn("1".to_owned()), part: None, every_part: false };
+        let subject = ExplanationQuery { id: SubjectId::Turn("1".to_owned()), part: None, every_part: false };
         service.explain(&Question { asker: Some("Cy".to_owned()), ..question(text) }, subject, None)
     };
     assert!(explained("Where is the violin?").is_ok());
@@ -149,7 +149,7 @@ fn the_last_turn_of_the_conversation_takes_part_in_a_question() {
     let home = tempfile::tempdir().unwrap();
     let service = boats(home.path());
     let asked = |said: &str| {
-        let said_before = vec![SaidBefore { speaker: "Bo".to_owned(), text: said.to_owned() }];
+        let said_before = vec![PrecedingTurn { speaker: "Bo".to_owned(), text: said.to_owned() }];
         service.ask(&Question { said_before, ..question("Any news?") })
     };
     let first = |said: &str| asked(said).unwrap().units[0].sources.clone();

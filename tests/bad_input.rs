@@ -7,9 +7,9 @@ use std::{
     process::Command,
 };
 
-use models::embed::assets;
-use nouns::model::{DeadLetter, TurnEvent};
-use ripplemem::log::{EmbeddedLog, Log, Topic};
+use logs::{EmbeddedLog, Log, Topic};
+use models::embed::asset_paths;
+use types::model::{DeadLetter, TurnEvent};
 
 use super::support::{ask, census, data, fails, ingest, open, pipeline, ripplemem, write};
 
@@ -134,7 +134,7 @@ fn a_second_writer_is_refused() {
 fn a_model_that_cannot_be_loaded() {
     let home = tempfile::tempdir().unwrap();
     let name = "all-MiniLM-L6-v2-int8";
-    let found = assets::model_directory(&pipeline(home.path(), "").embed, name).unwrap();
+    let found = asset_paths::model_directory(&pipeline(home.path(), "").embed, name).unwrap();
     let models = home.path().join("models");
     fs::create_dir_all(models.join(name)).unwrap();
     let sample = data("sample.jsonl");
@@ -201,7 +201,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
 fn a_truncated_log_is_refused_by_name() {
     let home = tempfile::tempdir().unwrap();
     let mut settings = pipeline(home.path(), "");
-    settings.log.fsync = nouns::config::Fsync::Commit;
+    settings.log.fsync = types::config::FsyncPolicy::Commit;
     ingest(&mut open(&settings), &data("sample.jsonl"));
     let mut files = Vec::new();
     let mut directories = vec![settings.log.directory.clone()];

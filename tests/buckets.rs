@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use nouns::config::Pipeline;
-use ripplemem::log::{self, Topic};
+use logs::Topic;
+use types::config::Pipeline;
 
 use super::{
     broker_process::Broker,
@@ -61,7 +61,7 @@ fn a_memory_in_a_bucket() {
     for n in 0..4 {
         let output = say(home.path(), at, path, n);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let log = log::open(&Pipeline::read(Path::new(path)).unwrap().log).unwrap();
+        let log = logs::open(&Pipeline::read(Path::new(path)).unwrap().log).unwrap();
         then.push(log.end(Topic::Memory, 0).unwrap() - 1);
     }
     let listed = server.ask("GET", "/memory?list-type=2&prefix=of/mine/", b"");

@@ -12,10 +12,10 @@ use std::{
     time::Instant,
 };
 
-use nouns::config::SourceSettings;
-use ripplemem::log::{Log, Topic};
+use logs::{Log, Topic};
 use serde_json::Value;
-use sources::Summary;
+use sources::SourceSummary;
+use types::config::SourceSettings;
 
 use super::{
     broker_process::Broker,
@@ -43,7 +43,7 @@ impl Export {
     }
 
     fn turns(&self) -> u64 {
-        Summary::of(&mut *sources::open(&self.settings()).unwrap(), |_| {}).unwrap().turns
+        SourceSummary::of(&mut *sources::open(&self.settings()).unwrap(), |_| {}).unwrap().turns
     }
 }
 

@@ -14,9 +14,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nouns::config::SourceSettings;
 use serde::Deserialize;
-use sources::{AUTO, Summary};
+use sources::{AUTO, SourceSummary};
+use types::config::SourceSettings;
 
 use super::{skipped::skip, support::data};
 
@@ -53,7 +53,7 @@ fn check(folder: &Path, sample: &Sample, format: &str) -> Result<(), String> {
     settings.insert("path".to_owned(), folder.join(&sample.path).to_string_lossy().into());
     let settings: SourceSettings = serde_json::from_value(settings.into()).map_err(|e| e.to_string())?;
     let mut source = sources::open(&settings).map_err(|e| e.to_string())?;
-    let summary = Summary::of(&mut *source, |_| {}).map_err(|e| e.to_string())?;
+    let summary = SourceSummary::of(&mut *source, |_| {}).map_err(|e| e.to_string())?;
     // Rows count what is not supported whatever its kind.
     let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
     for (name, count) in &summary.skipped {

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use nouns::{
-    config::Pipeline,
-    model::{Bank, Evidence, Flat, FlatRanking, Provenance, Question, Subject, SubjectId, UnitId},
-};
-use ripplemem::pipeline::Service;
+use ripplemem::PipelineDriver;
 use serde_json::Value;
+use types::{
+    config::Pipeline,
+    model::{Bank, Evidence, ExplanationQuery, FlatComparison, FlatRanking, Provenance, Question, SubjectId, UnitId},
+};
 
 use super::support::{data, ingest, open, pipeline};
 
@@ -23,7 +23,7 @@ fn question(text: &str) -> Question {
     Question::new(Bank::parse(BANK).unwrap(), text)
 }
 
-fn compared(service: &Service, text: &str) -> (Evidence, Flat) {
+fn compared(service: &PipelineDriver, text: &str) -> (Evidence, FlatComparison) {
     let mut found = service.ask(&Question { compare: true, ..question(text) }).unwrap();
     found.question.compare = false;
     let flat = found.flat.take().unwrap();
@@ -36,7 +36,7 @@ fn ids(ranking: &FlatRanking) -> Vec<UnitId> {
 
 /// The sample, in a memory whose answers are cut by their tokens alone, and never say that nothing supports them: that
 /// line would cost tokens.
-fn sample(home: &Path) -> (Service, Pipeline) {
+fn sample(home: &Path) -> (PipelineDriver, Pipeline) {
     let pipeline = pipeline(home, "recall.supported = 0.0\nrecall.budget = 1000");
     let mut service = open(&pipeline);
     ingest(&mut service, &data("sample.jsonl"));
@@ -94,7 +94,7 @@ fn a_question_is_recollected_by_the_recall_of_the_profile_that_it_names() {
     let (found, flat) = (&answers[0], service.ask(&Question { compare: true, ..asked(QUESTIONS[0]) }).unwrap());
     let ranking = flat.flat.unwrap().same_score;
     assert!(found.trace.first_hop.iter().any(|seen| seen.id == ranking.units[0].id), "of the same first hop");
-    let quoted = Subject { id: SubjectId::Unit(found.units[0].id), part: None, every_part: false };
+    let quoted = ExplanationQuery { id: SubjectId::Unit(found.units[0].id), part: None, every_part: false };
     assert!(
         service.explain(&asked(QUESTIONS[0]), quoted, None).unwrap().quoted,
         "an explanation is of the profile, too"

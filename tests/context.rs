@@ -6,12 +6,12 @@ use std::{
     process::Command,
 };
 
-use heart::{
-    memory::{PartFields, UnitBody, UnitFields},
-    recall::{context, lines_shown, one_line, shown},
+use memory::{
+    index::{PartFields, UnitBody, UnitFields},
+    recall::{one_line, quoted_lines, quoted_text, render_context},
 };
-use nouns::model::{Cues, EventTime, Marks, TextRange, UnitId};
 use serde_json::json;
+use types::model::{Cues, EventTime, TextFeatures, TextRange, UnitId};
 
 use super::support::write;
 
@@ -167,7 +167,7 @@ fn several(dice: &mut Dice) -> Case {
         let quoted: BTreeSet<usize> = (0..3).filter(|turn| *turn == last || dice.below(2) == 0).collect();
         for turn in &quoted {
             let (at, speaker, text) = &turns[*turn];
-            let said = (String::new(), speaker.clone(), vec![shown(text)]);
+            let said = (String::new(), speaker.clone(), vec![quoted_text(text)]);
             lines.entry((at.day(), session)).or_default().push((number * 10 + turn, *at, said));
         }
         units.push((UnitBody::from(fields), Some(quoted)));
@@ -225,7 +225,9 @@ fn passages(dice: &mut Dice) -> Case {
     let starts = quoted.contains(&0);
     let mut said: Vec<String> = if starts { Vec::new() } else { vec![String::new()] };
     said.extend(
-        runs.iter().enumerate().map(|(n, (_, run))| if n == 0 && starts { shown(run) } else { lines_shown(run) }),
+        runs.iter()
+            .enumerate()
+            .map(|(n, (_, run))| if n == 0 && starts { quoted_text(run) } else { quoted_lines(run) }),
     );
     if !quoted.contains(&4) {
         said.push(String::new());
@@ -245,7 +247,7 @@ fn unit(dice: &mut Dice) -> (UnitBody, Vec<Said>) {
         said_at,
         text: text.clone(),
         range: None,
-        marks: Marks::default(),
+        marks: TextFeatures::default(),
     };
     let unit = UnitFields {
         id: UnitId(1),
@@ -257,7 +259,8 @@ fn unit(dice: &mut Dice) -> (UnitBody, Vec<Said>) {
         sources: (0..3).map(|at| format!("turn {at}")).collect(),
         parts: said.iter().enumerate().map(part).collect(),
     };
-    let shown = said.into_iter().map(|(speaker, text)| (HEADING.to_owned(), speaker, vec![shown(&text)])).collect();
+    let shown =
+        said.into_iter().map(|(speaker, text)| (HEADING.to_owned(), speaker, vec![quoted_text(&text)])).collect();
     (UnitBody::from(unit), shown)
 }
 
@@ -281,7 +284,7 @@ fn ten_thousand_hostile_contexts_are_read_back() {
             _ => several(&mut dice),
         };
         let unsupported = [None, Some("nobody mentions \"kayak\""), Some("")][dice.below(3)];
-        let context = context(case.units.iter().map(|(unit, quoted)| (unit, quoted.as_ref())), unsupported).text;
+        let context = render_context(case.units.iter().map(|(unit, quoted)| (unit, quoted.as_ref())), unsupported).text;
         let Case { headings, said, restated, .. } = case;
         assert_eq!(context.starts_with("Nothing in memory supports this question"), unsupported.is_some());
         lines.push_str(

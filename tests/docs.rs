@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Lines of a README that still is a front page.
-const MOST_README_LINES: usize = 150;
+const MAX_README_LINES: usize = 150;
 /// Wordings in whose place a noun, a number or a table says it at once.
 const LONG_WAYS: [&str; 6] = ["so many ", "whoever", "of before", " anew", "as ever,", "for nobody"];
 /// Directories that hold nothing that a person wrote for the repository.
@@ -50,9 +50,9 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The pages; `src/nouns/config/page.md` is the beginning of `docs/configuration.md` and is checked there.
+/// The pages; `src/types/config/page.md` is the beginning of `docs/configuration.md` and is checked there.
 fn pages() -> Vec<PathBuf> {
-    files(root(), "md").into_iter().filter(|page| !page.ends_with("src/nouns/config/page.md")).collect()
+    files(root(), "md").into_iter().filter(|page| !page.ends_with("src/types/config/page.md")).collect()
 }
 
 /// Every file below a directory with this extension, in order.
@@ -188,10 +188,10 @@ fn every_path_that_a_page_names_is_there() {
 
 #[test]
 fn the_architecture_page_names_every_room() {
-    let page = read("docs/architecture.md");
+    let page = read("ARCHITECTURE.md");
     for entry in fs::read_dir(root().join("src")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(page.contains(&format!("`src/{name}")), "docs/architecture.md does not name src/{name}");
+        assert!(page.contains(&format!("`src/{name}")), "ARCHITECTURE.md does not name src/{name}");
     }
 }
 
@@ -232,7 +232,7 @@ fn no_page_takes_the_long_way_round() {
 fn the_readme_is_a_front_page() {
     let readme = read("README.md");
     let lines = readme.lines().count();
-    assert!(lines <= MOST_README_LINES, "README.md has {lines} lines, more than {MOST_README_LINES}");
+    assert!(lines <= MAX_README_LINES, "README.md has {lines} lines, more than {MAX_README_LINES}");
     for command in ["make demo", "make test"] {
         assert!(readme.contains(command), "README.md does not show `{command}`");
     }

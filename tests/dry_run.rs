@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path};
 
-use nouns::{
+use logs::{EmbeddedLog, Log, Topic};
+use serde_json::{Value, json};
+use types::{
     config::{Pipeline, SourceSettings},
     model::DeadLetter,
 };
-use ripplemem::log::{EmbeddedLog, Log, Topic};
-use serde_json::{Value, json};
 
 use super::support::{data, fails, ripplemem, write};
 

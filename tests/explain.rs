@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use nouns::{
+use ripplemem::PipelineDriver;
+use serde_json::{Value, json};
+use snapshots::AsOf;
+use types::{
     config::{Pipeline, RecallSettings},
     model::{
-        Bank, Evidence, ExplainStep, Explanation, NearMiss, Provenance, Question, StepName, StepState, Subject,
-        SubjectId, TurnEvent, UnitId,
+        Bank, Evidence, Explanation, ExplanationQuery, ExplanationStep, ExplanationStepName, ExplanationStepState,
+        NearMiss, Provenance, Question, SubjectId, TurnEvent, UnitId,
     },
 };
-use ripplemem::{pipeline::Service, snapshot::AsOf};
-use serde_json::{Value, json};
 
 use super::{
     http_service::{HttpService, pipeline_file},
@@ -24,19 +25,19 @@ const NEAR: u32 = 20;
 /// Questions of a dialogue of LoCoMo.
 const QUESTIONS: usize = 12;
 
-fn of_turn(turn: &str) -> Subject {
-    Subject { id: SubjectId::Turn(turn.to_owned()), part: None, every_part: false }
+fn of_turn(turn: &str) -> ExplanationQuery {
+    ExplanationQuery { id: SubjectId::Turn(turn.to_owned()), part: None, every_part: false }
 }
 
-fn of_unit(unit: UnitId, part: Option<u32>) -> Subject {
-    Subject { id: SubjectId::Unit(unit), part, every_part: false }
+fn of_unit(unit: UnitId, part: Option<u32>) -> ExplanationQuery {
+    ExplanationQuery { id: SubjectId::Unit(unit), part, every_part: false }
 }
 
 fn question(bank: &str, text: &str) -> Question {
     Question::new(Bank::parse(bank).unwrap(), text)
 }
 
-fn explained(service: &Service, question: &Question, subject: Subject) -> Explanation {
+fn explained(service: &PipelineDriver, question: &Question, subject: ExplanationQuery) -> Explanation {
     let explanation = service.explain(question, subject, None).unwrap();
     is_whole(&explanation);
     explanation
@@ -45,19 +46,19 @@ fn explained(service: &Service, question: &Question, subject: Subject) -> Explan
 /// Twelve steps in order, each with a sentence; the turn is quoted exactly where no step failed.
 fn is_whole(explanation: &Explanation) {
     let Explanation { steps, failed, quoted, sentence, .. } = explanation;
-    assert_eq!(steps.iter().map(|step| step.step).collect::<Vec<_>>(), StepName::ALL);
+    assert_eq!(steps.iter().map(|step| step.step).collect::<Vec<_>>(), ExplanationStepName::ALL);
     assert!(steps.iter().all(|step| step.sentence.ends_with('.')), "{steps:#?}");
-    let first = steps.iter().find(|step| step.state == StepState::Failed).map(|step| step.step);
+    let first = steps.iter().find(|step| step.state == ExplanationStepState::Failed).map(|step| step.step);
     assert_eq!((*failed, *quoted), (first, first.is_none()), "{sentence} {steps:#?}");
     assert!(sentence.len() > 20, "{sentence}");
 }
 
-fn step(explanation: &Explanation, name: StepName) -> &ExplainStep {
+fn step(explanation: &Explanation, name: ExplanationStepName) -> &ExplanationStep {
     explanation.step(name).unwrap()
 }
 
 /// Asks, and explains every unit of the answer, every quoted turn and every near miss.
-fn agrees(service: &Service, bank: &str, text: &str) -> [usize; 2] {
+fn agrees(service: &PipelineDriver, bank: &str, text: &str) -> [usize; 2] {
     let question = question(bank, text);
     let plain = service.ask(&question).unwrap();
     let answer = service.ask(&Question { near: Some(NEAR), walk: true, ..question.clone() }).unwrap();
@@ -70,7 +71,7 @@ fn agrees(service: &Service, bank: &str, text: &str) -> [usize; 2] {
             Provenance::Familiar { rank, score, share, .. } => Some((*rank, *score, share.unwrap())),
             _ => None,
         });
-        let score = step(&explanation, StepName::Score);
+        let score = step(&explanation, ExplanationStepName::Score);
         match found {
             Some((rank, value, share)) => {
                 // The trace has the part that the first hop took first; the tokens may have left room for others alone.
@@ -80,18 +81,26 @@ fn agrees(service: &Service, bank: &str, text: &str) -> [usize; 2] {
                 if own == share {
                     assert_eq!([&score.numbers["rank"], &score.numbers["score"]], [&json!(rank), &json!(value)]);
                 }
-                assert_eq!(step(&explanation, StepName::Cutoff).state, StepState::Passed);
+                assert_eq!(step(&explanation, ExplanationStepName::Cutoff).state, ExplanationStepState::Passed);
             }
             None if unit.provenance.iter().all(|way| matches!(way, Provenance::Expansion { .. })) => {
-                assert_eq!(step(&explanation, StepName::Cutoff).state, StepState::NotReached, "{text}");
-                assert_eq!(step(&explanation, StepName::Walk).state, StepState::Passed, "{text}");
+                assert_eq!(
+                    step(&explanation, ExplanationStepName::Cutoff).state,
+                    ExplanationStepState::NotReached,
+                    "{text}"
+                );
+                assert_eq!(step(&explanation, ExplanationStepName::Walk).state, ExplanationStepState::Passed, "{text}");
             }
-            None => assert_eq!(step(&explanation, StepName::Cutoff).state, StepState::Passed, "{text}"),
+            None => assert_eq!(
+                step(&explanation, ExplanationStepName::Cutoff).state,
+                ExplanationStepState::Passed,
+                "{text}"
+            ),
         }
         for excerpt in &unit.excerpts {
             let explanation = explained(service, &question, of_turn(&excerpt.turn));
             assert!(explanation.quoted, "{text}: {}", explanation.sentence);
-            let context = &step(&explanation, StepName::Context).numbers;
+            let context = &step(&explanation, ExplanationStepName::Context).numbers;
             let line = context["text"].as_str().unwrap();
             assert!(context["context"] == answer.context.as_str() && answer.context.contains(line), "{line}");
             // The line is this turn's: it begins with its speaker, or is a restatement with its time.
@@ -102,12 +111,12 @@ fn agrees(service: &Service, bank: &str, text: &str) -> [usize; 2] {
         let NearMiss { id, part, rank, score, share, .. } = *miss;
         let explanation = explained(service, &question, of_unit(id, Some(part)));
         assert!(!explanation.quoted, "{text}: {}", explanation.sentence);
-        let numbers = &step(&explanation, StepName::Score).numbers;
+        let numbers = &step(&explanation, ExplanationStepName::Score).numbers;
         assert_eq!(
             [&numbers["rank"], &numbers["score"], &numbers["share"]],
             [&json!(rank), &json!(score), &json!(share)]
         );
-        assert!(explanation.failed >= Some(StepName::Cutoff), "{text}: {:?}", explanation.failed);
+        assert!(explanation.failed >= Some(ExplanationStepName::Cutoff), "{text}: {:?}", explanation.failed);
         assert_eq!(explanation.vector_hash.as_deref(), Some(plain.trace.vector_hash.as_str()));
     }
     [answer.units.len(), answer.trace.near.len()]
@@ -141,7 +150,7 @@ fn without_shares(value: &mut Value) {
 }
 
 /// A memory of a file, and the questions of another.
-fn sample(home: &Path, extra: &str, name: &str) -> (Service, String, Vec<String>) {
+fn sample(home: &Path, extra: &str, name: &str) -> (PipelineDriver, String, Vec<String>) {
     let mut service = open(&pipeline(home, extra));
     ingest(&mut service, &data(&format!("{name}.jsonl")));
     let asked: Value =
@@ -193,7 +202,7 @@ fn turns_of_dialogue(conversation: &Value) -> String {
 }
 
 /// Turns about many things, one of them about a kayak.
-fn harbour(home: &Path, extra: &str) -> (Service, Pipeline) {
+fn harbour(home: &Path, extra: &str) -> (PipelineDriver, Pipeline) {
     let pipeline = pipeline(home, &format!("extract.unit_turns = 1\n{extra}"));
     let mut service = open(&pipeline);
     let things = ["ferry", "violin", "accordion", "boathouse", "lighthouse", "net", "anchor", "sail", "oar", "rope"];
@@ -210,10 +219,10 @@ fn harbour(home: &Path, extra: &str) -> (Service, Pipeline) {
 
 const ASKED: &str = "Where is the violin number 11?";
 
-fn failed(explanation: &Explanation, name: StepName, words: &str) {
+fn failed(explanation: &Explanation, name: ExplanationStepName, words: &str) {
     assert_eq!(explanation.failed, Some(name), "{explanation:#?}");
     assert!(explanation.sentence.contains(words), "{words:?} is not in: {}", explanation.sentence);
-    assert!(explanation.change.is_some() || name == StepName::Stored, "{}", explanation.sentence);
+    assert!(explanation.change.is_some() || name == ExplanationStepName::Stored, "{}", explanation.sentence);
 }
 
 #[test]
@@ -221,27 +230,33 @@ fn what_the_log_does_not_hold_or_the_memory_has_not_read_fails_first() {
     let home = tempfile::tempdir().unwrap();
     let (mut service, _) = harbour(home.path(), "");
     let ask = question(BANK, ASKED);
-    failed(&explained(&service, &ask, of_turn("nobody")), StepName::Stored, "holds no turn nobody");
+    failed(&explained(&service, &ask, of_turn("nobody")), ExplanationStepName::Stored, "holds no turn nobody");
     let unit = explained(&service, &ask, of_unit(UnitId(7), None));
-    failed(&unit, StepName::Unit, "no unit 0000000000000007");
-    assert_eq!(step(&unit, StepName::Stored).state, StepState::Unknown);
+    failed(&unit, ExplanationStepName::Unit, "no unit 0000000000000007");
+    assert_eq!(step(&unit, ExplanationStepName::Stored).state, ExplanationStepState::Unknown);
 
     let later = lines(BANK, "s", &[("late", "Ann", "The violin number 11 is at the luthier.")]);
     let event = TurnEvent::from_json(later.trim().as_bytes()).unwrap();
     service.log().append_turns(std::slice::from_ref(&event)).unwrap();
-    failed(&explained(&service, &ask, of_turn("late")), StepName::Reflected, "not read in yet");
+    failed(&explained(&service, &ask, of_turn("late")), ExplanationStepName::Reflected, "not read in yet");
     service.catch_up().unwrap();
     let now = explained(&service, &ask, of_turn("late"));
-    let [stored, window] = [StepName::Stored, StepName::Window].map(|name| step(&now, name));
+    let [stored, window] = [ExplanationStepName::Stored, ExplanationStepName::Window].map(|name| step(&now, name));
     let offset: u64 = stored.numbers["offset"].as_str().unwrap().parse().unwrap();
-    assert!(stored.state == StepState::Passed && offset >= 60, "{}", stored.sentence);
+    assert!(stored.state == ExplanationStepState::Passed && offset >= 60, "{}", stored.sentence);
     assert!(stored.numbers["append_ms"].as_i64() > Some(0), "{stored:?}");
-    assert_eq!((window.state, &window.numbers["open"]), (StepState::Passed, &json!(true)), "{}", window.sentence);
+    assert_eq!(
+        (window.state, &window.numbers["open"]),
+        (ExplanationStepState::Passed, &json!(true)),
+        "{}",
+        window.sentence
+    );
 
-    let gone = TurnEvent::Deletion(nouns::model::Deletion::for_good(Bank::parse(BANK).unwrap(), "late".to_owned()));
+    let gone =
+        TurnEvent::Deletion(types::model::TurnDeletion::permanent(Bank::parse(BANK).unwrap(), "late".to_owned()));
     service.log().append_turns(&[gone]).unwrap();
     service.catch_up().unwrap();
-    failed(&explained(&service, &ask, of_turn("late")), StepName::Stored, "deleted");
+    failed(&explained(&service, &ask, of_turn("late")), ExplanationStepName::Stored, "deleted");
 }
 
 #[test]
@@ -258,11 +273,11 @@ fn a_memory_of_the_past_has_not_read_what_came_later() {
         is_whole(&explanation);
         explanation
     };
-    failed(&past("late"), StepName::Reflected, "before the turn");
+    failed(&past("late"), ExplanationStepName::Reflected, "before the turn");
     let known = past("11");
     assert!(known.quoted && known.as_of == Some(before.clone()), "{known:#?}");
     assert_eq!(known, past("11"), "a function of question, point of the past and settings");
-    assert!(explained(&service, &ask, of_turn("late")).steps[3].state == StepState::Passed);
+    assert!(explained(&service, &ask, of_turn("late")).steps[3].state == ExplanationStepState::Passed);
 }
 
 /// What an explanation says would have changed it does change it.
@@ -274,8 +289,8 @@ fn below_the_cutoff_it_says_what_would_be_enough() {
     let answer = service.ask(&Question { near: Some(3), ..ask.clone() }).unwrap();
     let missed = answer.trace.near[0].clone();
     let explanation = explained(&service, &ask, of_unit(missed.id, Some(missed.part)));
-    failed(&explanation, StepName::Cutoff, "the cutoff was");
-    let cutoff = &step(&explanation, StepName::Cutoff).numbers;
+    failed(&explanation, ExplanationStepName::Cutoff, "the cutoff was");
+    let cutoff = &step(&explanation, ExplanationStepName::Cutoff).numbers;
     assert_eq!(cutoff["cutoff"], json!(answer.trace.scale.unwrap().cutoff.unwrap()));
     drop(service);
 
@@ -306,16 +321,16 @@ fn a_part_that_is_no_candidate_has_a_rank_on_request() {
     let (service, _) = harbour(home.path(), extra);
     let ask = question(BANK, ASKED);
     let all = (0..60).map(|at| explained(&service, &ask, of_turn(&at.to_string())));
-    let lost: Vec<Explanation> = all.filter(|one| one.failed == Some(StepName::Candidate)).collect();
+    let lost: Vec<Explanation> = all.filter(|one| one.failed == Some(ExplanationStepName::Candidate)).collect();
     assert!(!lost.is_empty(), "every part was a candidate");
     let lost = &lost[0];
-    failed(lost, StepName::Candidate, "it was not among them");
-    assert_eq!(step(lost, StepName::Candidate).numbers["parts_total"], json!(60));
-    assert_eq!(step(lost, StepName::Score).state, StepState::NotReached);
+    failed(lost, ExplanationStepName::Candidate, "it was not among them");
+    assert_eq!(step(lost, ExplanationStepName::Candidate).numbers["parts_total"], json!(60));
+    assert_eq!(step(lost, ExplanationStepName::Score).state, ExplanationStepState::NotReached);
     let turn = lost.subject.clone().unwrap().turn.unwrap();
-    let ranked = explained(&service, &ask, Subject { every_part: true, ..of_turn(&turn) });
-    let rank = step(&ranked, StepName::Candidate).numbers["rank_of_every_part"].as_u64().unwrap();
-    assert!((2..=60).contains(&rank) && ranked.failed == Some(StepName::Candidate), "{rank}");
+    let ranked = explained(&service, &ask, ExplanationQuery { every_part: true, ..of_turn(&turn) });
+    let rank = step(&ranked, ExplanationStepName::Candidate).numbers["rank_of_every_part"].as_u64().unwrap();
+    assert!((2..=60).contains(&rank) && ranked.failed == Some(ExplanationStepName::Candidate), "{rank}");
 }
 
 #[test]
@@ -327,15 +342,15 @@ fn over_the_budget_of_units_or_tokens_the_assembly_fails() {
     assert_eq!(answer.units.len(), 2);
     let over = answer.trace.first_hop.iter().find(|seen| answer.units.iter().all(|unit| unit.id != seen.id)).unwrap();
     let explanation = explained(&service, &ask, of_unit(over.id, None));
-    failed(&explanation, StepName::Assembly, "an answer has 2 units");
-    assert_eq!(step(&explanation, StepName::Assembly).numbers["budget"], json!(2));
+    failed(&explanation, ExplanationStepName::Assembly, "an answer has 2 units");
+    assert_eq!(step(&explanation, ExplanationStepName::Assembly).numbers["budget"], json!(2));
 
     let home = tempfile::tempdir().unwrap();
     let (service, _) = harbour(home.path(), "profile = \"paper\"\nrecall.rounds = 0");
     let few = Question { most_tokens: Some(80), ..ask };
     let answer = service.ask(&few).unwrap();
     let over = answer.trace.first_hop.iter().find(|seen| answer.units.iter().all(|unit| unit.id != seen.id)).unwrap();
-    failed(&explained(&service, &few, of_unit(over.id, None)), StepName::Assembly, "within 80 tokens");
+    failed(&explained(&service, &few, of_unit(over.id, None)), ExplanationStepName::Assembly, "within 80 tokens");
 }
 
 /// The walk of a round: every unit with what became of it, and no more than a trace holds.
@@ -374,7 +389,7 @@ fn the_command_line_and_the_service_explain() {
     assert!(page.starts_with("Turn 11 is quoted.") && page.contains("\n+ context"), "{page}");
     let told = explain(&["--turn", "nobody", "--json"]);
     let told: Explanation = serde_json::from_slice(&told.stdout).unwrap();
-    failed(&told, StepName::Stored, "nobody");
+    failed(&told, ExplanationStepName::Stored, "nobody");
     fails(&explain(&[]), 2, &["--turn", "--unit"]);
     fails(&explain(&["--unit", "7"]), 2, &["16 hexadecimal digits"]);
 

@@ -12,11 +12,11 @@ use std::{
 };
 
 use models::embed::{
-    assets,
-    setup::{DEFAULT_MODEL, found, wanted_files},
+    asset_paths,
+    setup::{DEFAULT_MODEL, find_installed, required_files},
 };
-use nouns::config::Pipeline;
 use serde_json::Value;
+use types::config::Pipeline;
 
 use super::{
     http_service::{HttpService, pipeline_file},
@@ -45,9 +45,9 @@ fn text(bytes: &[u8]) -> String {
 
 /// Where this machine has the default model; the test is named as skipped where it has none.
 fn installed(test: &str) -> Option<PathBuf> {
-    let wanted = wanted_files(std::env::consts::ARCH, &[DEFAULT_MODEL.to_owned()]).ok()?;
-    let homes = assets::homes();
-    let home = found(&homes, wanted.last()?).map(Path::to_owned);
+    let wanted = required_files(std::env::consts::ARCH, &[DEFAULT_MODEL.to_owned()]).ok()?;
+    let homes = asset_paths::homes();
+    let home = find_installed(&homes, wanted.last()?).map(Path::to_owned);
     if home.is_none() {
         skip(test, "the default model is not set up; run scripts/setup");
     }

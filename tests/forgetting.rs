@@ -10,22 +10,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::memory::Census;
+use erasure::{
+    ErasureVerdict, ForgetStage, OperationVerification, Receipt, StorageSearchReport, WordVerification, forget_turns,
+    verify, verify_operations,
+};
 use jiff::Timestamp;
-use nouns::{
-    config::{Edits, HoldSettings, Pipeline},
+use logs::Topic;
+use memory::index::GraphCensus;
+use pipeline::{Cancellation, selected_turns, stored_turns};
+use replica::QueryRequest;
+use ripplemem::{Memory, PipelineDriver};
+use serde_json::Value;
+use snapshots::AsOf;
+use types::{
+    config::{EditPolicy, LegalHoldSettings, Pipeline},
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, Question, Selector, Turn, TurnEvent, Vector},
 };
-use ripplemem::{
-    Memory,
-    log::Topic,
-    pipeline::{
-        Asked, Cancellation, ForgetStage, Receipt, Search, Service, Verdict, Verified, VerifiedOperation, forget_turns,
-        held_turns, selected_turns, verify, verify_operations,
-    },
-    snapshot::AsOf,
-};
-use serde_json::Value;
 
 use super::{
     oracle::Dice,
@@ -73,13 +73,13 @@ fn edited(id: &str, text: &str) -> TurnEvent {
     TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
 }
 
-fn append(service: &mut Service, events: &[TurnEvent]) {
+fn append(service: &mut PipelineDriver, events: &[TurnEvent]) {
     service.log().append_turns(events).unwrap();
     service.catch_up().unwrap();
 }
 
 /// A memory that knows the secret from everywhere: turns and an edit, a dead letter, a snapshot with history.
-fn remembered(pipeline: &Pipeline) -> Service {
+fn remembered(pipeline: &Pipeline) -> PipelineDriver {
     let mut service = open(pipeline);
     append(&mut service, &talk());
     service.replica().snapshot().unwrap();
@@ -94,7 +94,7 @@ fn remembered(pipeline: &Pipeline) -> Service {
     service
 }
 
-fn forget_ann(service: &mut Service, pipeline: &Pipeline) -> String {
+fn forget_ann(service: &mut PipelineDriver, pipeline: &Pipeline) -> String {
     let select = Selector { speakers: vec!["Ann".to_owned()], ..Selector::default() };
     let held = selected_turns(service.log(), &bank(), &select, &Cancellation::default()).unwrap();
     assert_eq!(held.len(), 2);
@@ -105,7 +105,7 @@ fn forget_ann(service: &mut Service, pipeline: &Pipeline) -> String {
 }
 
 /// What a memory is that was told the same, and to delete the same turns, and never erased anything.
-fn reference() -> Census {
+fn reference() -> GraphCensus {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), ""));
     append(&mut service, &talk());
@@ -118,20 +118,20 @@ fn reference() -> Census {
     census(&service)
 }
 
-fn receipt(service: &Service) -> Receipt {
+fn receipt(service: &PipelineDriver) -> Receipt {
     let receipts = service.receipts().unwrap();
     assert_eq!(receipts.len(), 1);
     receipts[0].clone()
 }
 
-fn look(pipeline: &Pipeline, words: &str, receipts: &[Receipt]) -> Verified {
+fn look(pipeline: &Pipeline, words: &str, receipts: &[Receipt]) -> WordVerification {
     let verified = verify(pipeline, &[words.to_owned()], receipts, Timestamp::now()).unwrap();
     assert_eq!(verified.search.unread, []);
     verified
 }
 
 /// The files of an embedded store and of snapshots in which something was found.
-fn kinds(search: &Search) -> Vec<&'static str> {
+fn kinds(search: &StorageSearchReport) -> Vec<&'static str> {
     let has = |part: &str| search.found.iter().any(|found| found.file.to_string_lossy().contains(part));
     ["store/", "snapshots/"].into_iter().filter(|part| has(part)).collect()
 }
@@ -143,7 +143,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     let mut service = remembered(&pipeline);
     assert!(ask(&service, "b", "Who dreamt of the vermilion submarine of Zanzibar?").context.contains(SECRET));
     let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
-    let forgotten = |service: &Service, at: AsOf| {
+    let forgotten = |service: &PipelineDriver, at: AsOf| {
         service.ask_as_of(&Question::new(bank(), "Which sentence is about the red kayak?"), at).unwrap().forgotten
     };
     assert_eq!(forgotten(&service, then), None);
@@ -156,10 +156,10 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     assert!(ask(&service, "b", "Which sentence is about the red kayak?").context.contains("red kayak"));
     // Hidden, and still on the disk.
     let found = look(&pipeline, SECRET, &service.receipts().unwrap());
-    assert_eq!(found.verdict, Verdict::Pending { due: after.due.unwrap() });
+    assert_eq!(found.verdict, ErasureVerdict::Pending { due: after.due.unwrap() });
     assert_eq!(kinds(&found.search), ["store/", "snapshots/"]);
     let late = verify(&pipeline, &[SECRET.to_owned()], &service.receipts().unwrap(), Timestamp::MAX).unwrap();
-    assert_eq!(late.verdict, Verdict::Stored);
+    assert_eq!(late.verdict, ErasureVerdict::Stored);
     // An answer about the past has a snapshot written, which no longer has the words.
     assert_eq!(forgotten(&service, then), Some(2), "the answer about the past says that it lacks something");
     assert_eq!(forgotten(&service, AsOf::Offset(u64::MAX)), None, "nothing since");
@@ -172,13 +172,13 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     assert_eq!((done.stage, done.emptied_turns, done.emptied_dead_letters), (ForgetStage::Erased, Some(3), Some(1)));
     // With the memory open, and closed.
     let gone = look(&pipeline, SECRET, &service.receipts().unwrap());
-    assert_eq!((gone.verdict, gone.search.found), (Verdict::Gone, vec![]));
-    assert_eq!(look(&pipeline, "submarine", &[]).verdict, Verdict::Gone);
-    assert_eq!(look(&pipeline, "nothing of hers", &[]).verdict, Verdict::Stored, "others' words stay");
+    assert_eq!((gone.verdict, gone.search.found), (ErasureVerdict::Gone, vec![]));
+    assert_eq!(look(&pipeline, "submarine", &[]).verdict, ErasureVerdict::Gone);
+    assert_eq!(look(&pipeline, "nothing of hers", &[]).verdict, ErasureVerdict::Stored, "others' words stay");
     assert_eq!(census(&service), before);
     assert_eq!(before, reference());
     drop(service);
-    assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Gone);
+    assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Gone);
 
     // The same after a restart from the snapshot, after a replay of the log, and made again from the turns log.
     let service = open(&pipeline);
@@ -195,7 +195,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
 }
 
 /// A vector that the memory holds of a turn.
-fn vector_of(service: &Service, turn: &str) -> Vector {
+fn vector_of(service: &PipelineDriver, turn: &str) -> Vector {
     let mut found = None;
     let key = MemoryKey::prefix(&bank());
     let listed = service.log().live_records(0, &key, &mut |_, _| true, &mut |record| {
@@ -224,17 +224,17 @@ fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
     let operation = forget_ann(&mut service, &pipeline);
     let files = || fs::read_dir(&prints).unwrap().count();
     assert_eq!(files(), 1);
-    let look = |service: &Service| {
+    let look = |service: &PipelineDriver| {
         let found = verify_operations(&pipeline, &service.receipts().unwrap(), Timestamp::now()).unwrap();
         assert_eq!(found.search.unread, []);
         found
     };
-    let became = |verdict: Verdict, removed: bool| {
-        [VerifiedOperation { operation: operation.clone(), verdict, without: 0, removed }]
+    let became = |verdict: ErasureVerdict, removed: bool| {
+        [OperationVerification { operation: operation.clone(), verdict, without: 0, removed }]
     };
     let found = look(&service);
     let due = receipt(&service).due.unwrap();
-    assert_eq!(found.operations, became(Verdict::Pending { due }, false));
+    assert_eq!(found.operations, became(ErasureVerdict::Pending { due }, false));
     assert_eq!(kinds(&found.search), ["store/", "snapshots/"]);
 
     service.erase().unwrap();
@@ -251,7 +251,7 @@ fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
         fs::create_dir_all(&place).unwrap();
         fs::write(&path, left).unwrap();
         let found = look(&service);
-        assert_eq!(found.operations, became(Verdict::Stored, false));
+        assert_eq!(found.operations, became(ErasureVerdict::Stored, false));
         assert!(found.search.found.iter().all(|found| found.file == path), "{:?}", found.search.found);
         fs::remove_file(path).unwrap();
     }
@@ -259,16 +259,16 @@ fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
     let refused = verify_operations(&pipeline, &[], Timestamp::now()).unwrap_err().to_string();
     assert!(refused.contains("another key"), "{refused}");
     fs::write(home.path().join("key"), "a long random secret").unwrap();
-    assert_eq!((look(&service).operations.as_slice(), files()), (&became(Verdict::Gone, true)[..], 0));
+    assert_eq!((look(&service).operations.as_slice(), files()), (&became(ErasureVerdict::Gone, true)[..], 0));
     assert_eq!(look(&service).operations, [], "once it is verified, nothing is looked for");
 }
 
 /// In the past, too; but not without the setting, and not in a bank that is held.
 #[test]
 fn what_edits_replaced_is_erased_where_the_settings_say_so() {
-    let hold = HoldSettings { bank: "b".to_owned(), reason: None };
-    for (edits, holds) in [(Edits::Erase, vec![]), (Edits::Keep, vec![]), (Edits::Erase, vec![hold])] {
-        let erases = edits == Edits::Erase && holds.is_empty();
+    let hold = LegalHoldSettings { bank: "b".to_owned(), reason: None };
+    for (edits, holds) in [(EditPolicy::Erase, vec![]), (EditPolicy::Keep, vec![]), (EditPolicy::Erase, vec![hold])] {
+        let erases = edits == EditPolicy::Erase && holds.is_empty();
         let home = tempfile::tempdir().unwrap();
         let mut pipeline = settings(home.path());
         (pipeline.forget.edits, pipeline.forget.holds) = (edits, holds);
@@ -284,9 +284,9 @@ fn what_edits_replaced_is_erased_where_the_settings_say_so() {
         assert!(past("Which sentence is about the red kayak?").contains("red kayak"));
 
         let now = census(&service);
-        assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Stored);
+        assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Stored);
         assert_eq!(service.erase().unwrap().turns, if erases { 2 } else { 0 });
-        let expected = if erases { Verdict::Gone } else { Verdict::Stored };
+        let expected = if erases { ErasureVerdict::Gone } else { ErasureVerdict::Stored };
         assert_eq!(look(&pipeline, SECRET, &[]).verdict, expected, "{edits:?}");
         assert_eq!(service.erase().unwrap().turns, 0, "a second pass finds nothing");
         assert_eq!(census(&service), now);
@@ -345,12 +345,12 @@ fn an_erased_turn_that_is_sent_again_stays_forgotten_and_is_erased_again() {
     append(&mut service, &talk());
     append(&mut service, &[edit()]);
     assert_eq!(census(&service), before);
-    assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Stored, "the log took what it was sent");
+    assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Stored, "the log took what it was sent");
     drop(service);
     let mut service = open(&pipeline);
     assert_eq!(census(&service), before);
     assert_eq!(service.erase().unwrap().turns, 3);
-    assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Gone);
+    assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Gone);
     assert_eq!(census(&service), before);
 }
 
@@ -381,7 +381,7 @@ fn a_backup_that_is_put_back_forgets_again_by_the_ledger() {
     assert_eq!(census(&service), expected);
     assert_eq!(receipt(&service).operation, operation);
     service.erase().unwrap();
-    assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Gone);
+    assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Gone);
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -411,7 +411,7 @@ fn questions_turns_and_snapshots_go_on_while_words_are_erased() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let question = Question::new(bank(), "What did Ann dream of, and where is the red kayak?");
-                let evidence = memory.ask_and_wait(Asked::now(question)).unwrap();
+                let evidence = memory.ask_and_wait(QueryRequest::now(question)).unwrap();
                 assert!(!evidence.context.contains("submarine"), "{}", evidence.context);
                 asked.fetch_add(1, Ordering::Relaxed);
             }
@@ -435,7 +435,7 @@ fn questions_turns_and_snapshots_go_on_while_words_are_erased() {
     assert!(memory.wait_for(&end, Instant::now() + Duration::from_secs(60)));
     let ours = memory.replica().digest(Some(&bank())).unwrap().value;
     memory.close().unwrap();
-    assert_eq!(look(&pipeline, SECRET, &[]).verdict, Verdict::Gone);
+    assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Gone);
     assert_eq!(ours, reference());
 }
 
@@ -451,11 +451,11 @@ fn an_operation_that_is_killed_is_done_by_the_next_start_or_was_never_begun() {
         "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\nembed.read_turns = 256\n",
     );
     let mut pipeline = pipeline(home.path(), "embed.read_turns = 256");
-    pipeline.log.fsync = nouns::config::Fsync::Commit;
+    pipeline.log.fsync = types::config::FsyncPolicy::Commit;
     let mut service = open(&pipeline);
     let time = |n: usize| format!("2024-05-06T{:02}:{:02}:{:02}Z", n / 3_600, n / 60 % 60, n % 60);
     let turn = |n: usize| {
-        let time = nouns::model::EventTime::parse(&time(n)).unwrap();
+        let time = types::model::EventTime::parse(&time(n)).unwrap();
         let speaker = if n % 10 == 7 { "Dee" } else { "Ann" };
         TurnEvent::Turn(Turn::new(bank(), &n.to_string(), speaker, &format!("Sentence {n}."), time))
     };
@@ -491,7 +491,7 @@ fn an_operation_that_is_killed_is_done_by_the_next_start_or_was_never_begun() {
         child.wait().unwrap();
         let mut service = open(&pipeline);
         service.catch_up().unwrap();
-        let held = held_turns(service.log(), &bank(), &|_| true, usize::MAX).unwrap().len();
+        let held = stored_turns(service.log(), &bank(), &|_| true, usize::MAX).unwrap().len();
         let receipts = service.receipts().unwrap();
         let left = if of_dee { TURNS - TURNS / 10 } else { 0 };
         assert!(held == left || held == TURNS, "round {round}: {held} of {TURNS} are left");
@@ -501,7 +501,7 @@ fn an_operation_that_is_killed_is_done_by_the_next_start_or_was_never_begun() {
             assert!(receipts[0].stage >= ForgetStage::Rebuilt, "round {round}");
             assert!(!of_dee || census(&service) == without_dee, "round {round}");
             service.erase().unwrap();
-            assert_eq!(look(&pipeline, "Sentence 7.", &[]).verdict, Verdict::Gone, "round {round}");
+            assert_eq!(look(&pipeline, "Sentence 7.", &[]).verdict, ErasureVerdict::Gone, "round {round}");
         } else {
             none += 1;
         }
@@ -571,7 +571,7 @@ fn the_command_lists_erases_and_verifies() {
 
     write(&home.path().join("key"), "\n");
     run(&["forget", "--bank", "b", "t6"], 1);
-    let held = held_turns(open(&pipeline(home.path(), "")).log(), &bank(), &|turn| turn == "t6", 1).unwrap();
+    let held = stored_turns(open(&pipeline(home.path(), "")).log(), &bank(), &|turn| turn == "t6", 1).unwrap();
     assert_eq!(held.len(), 1, "without the secret nothing is deleted");
     fails(&ripplemem(&["validate", file.to_str().unwrap()]), 1, &["forget.key_file", "random secret"]);
     let refused = Memory::open(&Pipeline::read(&file).unwrap()).map(drop).unwrap_err().to_string();

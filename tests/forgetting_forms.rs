@@ -1,9 +1,8 @@
 //! Forgetting in every form in which words, names and ids come: however a text is typed, in rejected records, by ids
 //! that look like short ones, and again after it was forgotten.
 
-use nouns::config::Pipeline;
-use ripplemem::log;
 use serde_json::{Value, json};
+use types::config::Pipeline;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::{
@@ -123,7 +122,7 @@ fn a_forgotten_id_is_told_in_the_hidden_form_and_in_the_plain_one() {
     const PLAIN: [&str; 2] = ["Trip/+49 170 1234567", "Trip/+49 170 7654321"];
     let home = tempfile::tempdir().unwrap();
     let file = pipeline_file(home.path(), "");
-    let salt = log::id_salt(&Pipeline::read(&file).unwrap().log).unwrap();
+    let salt = logs::id_salt(&Pipeline::read(&file).unwrap().log).unwrap();
     let hidden = PLAIN.map(|id| salt.hidden(id));
     let mut service = HttpService::of(home.path());
     let put = |service: &HttpService, ids: &[&str]| {

@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
+use logs::Topic;
+use serde_json::{Value, json};
+use types::{
     config::Pipeline,
     model::{Evidence, TurnEvent},
 };
-use ripplemem::log::Topic;
-use serde_json::{Value, json};
 
 use super::{
     http_service::{HttpClient, HttpService, answer, pipeline_file, questions_wait},

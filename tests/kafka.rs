@@ -13,20 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::memory::Census;
-use nouns::{
-    config::{LogKind, Pipeline, Role, SourceSettings},
-    model::{DeadLetter, TurnEvent},
-    sync,
-};
+use logs::{KafkaLog, Log, Topic};
+use memory::index::GraphCensus;
 use rdkafka::{
     ClientConfig,
     admin::{AdminClient, AdminOptions},
     client::DefaultClientContext,
 };
-use ripplemem::{
-    log::{KafkaLog, Log, Topic},
-    pipeline::Service,
+use ripplemem::PipelineDriver;
+use types::{
+    config::{LogKind, Pipeline, ServiceRole, SourceSettings},
+    model::{DeadLetter, TurnEvent},
+    sync,
 };
 
 use super::{
@@ -112,8 +110,8 @@ impl Home {
         wait(&|| self.told(), || all.clone().all(|p| log.lag(p, log.read_position(p).unwrap()).unwrap() == 0));
     }
 
-    pub(crate) fn census(&self) -> Census {
-        census(&Service::open(&self.pipeline(), &mut |_| {}).unwrap())
+    pub(crate) fn census(&self) -> GraphCensus {
+        census(&PipelineDriver::open(&self.pipeline(), &mut |_| {}).unwrap())
     }
 }
 
@@ -155,7 +153,7 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// The memory of the sample after an uninterrupted run on the embedded log.
-pub(crate) fn uninterrupted() -> Census {
+pub(crate) fn uninterrupted() -> GraphCensus {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), "embed.read_turns = 16"));
     ingest(&mut service, &data("sample.jsonl"));
@@ -514,7 +512,7 @@ fn a_secure_listener_accepts_only_known_users_with_rights() {
         log.kind = LogKind::Kafka;
         log.kafka.brokers = broker.text("secure_bootstrap").to_owned();
         log.kafka.timeout_seconds = 5;
-        log.kafka.security = Some(nouns::config::SecuritySettings {
+        log.kafka.security = Some(types::config::KafkaSecuritySettings {
             protocol: "sasl_ssl".to_owned(),
             ca_file: Some(PathBuf::from(broker.text("ca_pem"))),
             mechanism: Some("SCRAM-SHA-512".to_owned()),
@@ -564,9 +562,9 @@ fn every_pipeline_on_kafka_runs() {
         let _service = home.run();
 
         let word = match pipeline.roles[0] {
-            Role::Extract => "the partition is extracted here",
-            Role::Serve => "ready",
-            Role::Replay => "written as Parquet",
+            ServiceRole::Extract => "the partition is extracted here",
+            ServiceRole::Serve => "ready",
+            ServiceRole::Replay => "written as Parquet",
         };
         wait(&|| home.told(), || home.told().contains(word));
     }

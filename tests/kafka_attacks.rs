@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use nouns::model::{DeadLetter, MemoryKey};
+use logs::{Log, Topic};
 use rdkafka::{
     ClientConfig,
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use ripplemem::log::{Log, Topic};
 use serde_json::{Value, json};
+use types::model::{DeadLetter, MemoryKey};
 
 use super::{
     broker_process::Broker,
@@ -268,7 +268,7 @@ fn huge_turns_of_one_bank_stop_no_other_bank_of_its_partition() {
 }
 
 fn in_partition_0(bank: &str) -> bool {
-    ripplemem::log::partition_of(&nouns::model::Bank::parse(bank).unwrap(), 2) == 0
+    logs::partition_of(&types::model::Bank::parse(bank).unwrap(), 2) == 0
 }
 
 /// A request with thousands of names is refused, over HTTP and by a topic, and storms of reads in one bank do not keep

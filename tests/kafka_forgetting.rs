@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use nouns::model::Bank;
-use ripplemem::{log::Log, pipeline::ForgetOperation};
+use erasure::ForgetOperation;
+use logs::Log;
 use serde_json::{Value, json};
+use types::model::Bank;
 
 use super::{
     broker_process::Broker,

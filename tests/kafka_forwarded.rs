@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use nouns::model::Bank;
+use logs::{Log, Topic, partition_of};
 use rdkafka::admin::NewPartitions;
-use ripplemem::log::{Log, Topic, partition_of};
 use serde_json::json;
+use types::model::Bank;
 
 use super::{
     broker_process::Broker,

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use nouns::{config::Hold, model::Evidence};
 use serde_json::{Value, json};
+use types::{config::ShardAssignmentMode, model::Evidence};
 
 use super::{
     broker_process::Broker,
@@ -140,7 +140,7 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
     let Some(broker) = Broker::shared(name) else { return };
     let homes: Vec<Home> = (0..2).map(|_| instance(&broker, "there", "")).collect();
     homes.iter().for_each(|home| home.change("[log]", &format!("{HTTP}[log]")));
-    assert_eq!(homes[0].pipeline().serve.hold, Hold::Assigned);
+    assert_eq!(homes[0].pipeline().serve.hold, ShardAssignmentMode::Assigned);
     let mut running: Vec<Running> = homes.iter().map(Home::run).collect();
     homes.iter().for_each(|home| ready(home, 1));
     let http: Vec<HttpClient> = homes.iter().map(|home| http_of(home, 1)).collect();

@@ -9,13 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::memory::Census;
-use nouns::model::{Bank, Question, TurnEvent};
+use logs::{KafkaLog, Log, Topic, Transaction, partition_of};
+use memory::index::GraphCensus;
 use rdkafka::admin::NewPartitions;
-use ripplemem::{
-    log::{KafkaLog, Log, Topic, Transaction, partition_of},
-    pipeline::Service,
-};
+use ripplemem::PipelineDriver;
+use types::model::{Bank, Question, TurnEvent};
 
 use super::{
     broker_process::Broker,
@@ -33,7 +31,7 @@ const ASSIGNED: &str = "[serve]\nhold = \"assigned\"\n";
 /// A broker on a busy machine stands still for a minute at times.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Fewer of each bank than may wait for a turn (256), should nothing be answered meanwhile.
-const MOST_QUESTIONS: usize = 1_000;
+const MAX_QUESTIONS: usize = 1_000;
 
 /// An instance on the topics of a prefix, with more in its `[serve]`.
 pub(crate) fn instance(broker: &Broker, prefix: &str, extra: &str) -> Home {
@@ -88,13 +86,13 @@ impl Traffic {
         Self { log: home.log(), client: Client::new(broker, prefix), dice: Dice(7), events: Vec::new() }
     }
 
-    /// Writes a turn and asks for it, until `stopped` or for [`MOST_QUESTIONS`]; then every question must be
+    /// Writes a turn and asks for it, until `stopped` or for [`MAX_QUESTIONS`]; then every question must be
     /// answered, with its turn. Returns how many there were.
     fn run(&mut self, stopped: mpsc::Receiver<()>) -> usize {
         let far = (jiff::Timestamp::now().as_millisecond() + 600_000).to_string();
         let mut asked = Vec::new();
         while stopped.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
-            if asked.len() == MOST_QUESTIONS {
+            if asked.len() == MAX_QUESTIONS {
                 continue;
             }
             let number = self.events.len();
@@ -118,7 +116,7 @@ impl Traffic {
     }
 
     /// What one instance remembers of the turns.
-    fn expected(&self) -> Census {
+    fn expected(&self) -> GraphCensus {
         let elsewhere = tempfile::tempdir().unwrap();
         let mut service = open(&pipeline(elsewhere.path(), "embed.read_turns = 16"));
         service.log().append_turns(&self.events).unwrap();
@@ -129,7 +127,7 @@ impl Traffic {
     /// The memory is that of one instance, and so are the answers.
     fn check(&mut self, home: &Home, what: &str) {
         home.extracted();
-        let whole = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
+        let whole = PipelineDriver::open(&home.pipeline(), &mut |_| {}).unwrap();
         assert_eq!(census(&whole), self.expected(), "{what}: {}", home.told());
         for bank in BANKS.into_iter().filter(|bank| self.events.iter().any(|e| e.bank().as_str() == *bank)) {
             let text = "What is in the boathouse?";
@@ -363,7 +361,7 @@ fn has_snapshots(place: &Path) -> bool {
 
 /// A start from the place finds every snapshot whole, and gives what one instance remembers.
 fn check_place(home: &Home, traffic: &Traffic) {
-    let (whole, warnings) = with_warnings(|| Service::open(&home.pipeline(), &mut |_| {}).unwrap());
+    let (whole, warnings) = with_warnings(|| PipelineDriver::open(&home.pipeline(), &mut |_| {}).unwrap());
     assert_eq!(warnings, "");
     assert_eq!(census(&whole), traffic.expected(), "{}", home.told());
 }

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use nouns::model::{Bank, TurnEvent};
+use logs::{Log, LogRecord, Topic, partition_of};
 use rdkafka::{Offset, TopicPartitionList};
-use ripplemem::log::{Log, Record, Topic, partition_of};
+use types::model::{Bank, TurnEvent};
 
 use super::{
     broker_process::Broker,
@@ -159,13 +159,14 @@ fn turns_that_expired_unread_stop_a_start_until_the_user_accepts_it() {
     let left = home.log().read(Topic::Turns, partition, end - 10, 100).unwrap().records;
     assert_eq!(left.len(), 10);
     assert_eq!(home.log().read_position(partition).unwrap(), end, "extracted to the end");
-    let text = |record: &Record| match TurnEvent::from_json(record.value.as_deref().unwrap()).unwrap() {
+    let text = |record: &LogRecord| match TurnEvent::from_json(record.value.as_deref().unwrap()).unwrap() {
         TurnEvent::Turn(turn) => Some(serde_json::to_string(&turn.text).unwrap()),
         _ => None,
     };
     let last = left.iter().filter_map(text).next_back().unwrap();
     let memory = home.log().read(Topic::Memory, partition, 0, 1_000).unwrap().records;
-    let said = |record: &Record| String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).contains(&last);
+    let said =
+        |record: &LogRecord| String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).contains(&last);
     assert!(memory.iter().any(said), "the remaining turns are remembered");
 }
 
@@ -174,7 +175,7 @@ fn turns_that_expired_unread_stop_a_start_until_the_user_accepts_it() {
 fn a_flood_is_read_in_bounded_memory() {
     let _turn = turn();
     const GROWTH_MEGABYTES: u64 = 128;
-    const MOST: u64 = 500_000;
+    const MAX: u64 = 500_000;
     let Some(broker) = Broker::shared("kafka_outages::a_flood_is_read_in_bounded_memory") else { return };
     let seconds = std::env::var("RIPPLEMEM_FLOOD_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
     let home = Home::new(&broker, "flood", "");
@@ -210,7 +211,7 @@ fn a_flood_is_read_in_bounded_memory() {
             let left = sent - read();
             waiting = waiting.max(left);
             // A larger lag would only prolong the test.
-            std::thread::sleep(if left > MOST { Duration::from_secs(5) } else { Duration::ZERO });
+            std::thread::sleep(if left > MAX { Duration::from_secs(5) } else { Duration::ZERO });
             looked = Instant::now();
         }
     }

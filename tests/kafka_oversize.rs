@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use nouns::model::{Bank, MemoryKey, MemoryRecord, TurnEvent};
-use ripplemem::log::{Log, Topic, partition_of};
+use logs::{Log, Topic, partition_of};
+use types::model::{Bank, MemoryKey, MemoryRecord, TurnEvent};
 
 use super::{
     broker_process::Broker,

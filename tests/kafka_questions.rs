@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use nouns::model::{Bank, TurnEvent};
+use logs::{Log, Topic, partition_of};
 use rdkafka::Offset;
-use ripplemem::log::{Log, Topic, partition_of};
 use serde_json::json;
+use types::model::{Bank, TurnEvent};
 
 use super::{
     broker_process::Broker,

@@ -7,9 +7,9 @@ use std::{
     net::TcpListener,
 };
 
+use logs::{Log, partition_of};
 use models::embed::VectorCache;
-use nouns::model::{Bank, TurnEvent};
-use ripplemem::log::{Log, partition_of};
+use types::model::{Bank, TurnEvent};
 
 use super::{
     broker_process::Broker,

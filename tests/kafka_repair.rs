@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use nouns::model::{Bank, MemoryKey};
+use logs::{Log, Topic, partition_of};
 use rdkafka::{
     ClientConfig,
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use ripplemem::log::{Log, Topic, partition_of};
 use serde_json::{Value, json};
+use types::model::{Bank, MemoryKey};
 
 use super::{
     broker_process::Broker,

@@ -5,13 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
+use pipeline::{Cancellation, PipelineError};
+use replica::QueryRequest;
+use ripplemem::Memory;
+use types::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn, TurnEvent},
-};
-use ripplemem::{
-    Memory,
-    pipeline::{Asked, Cancellation, PipelineError},
 };
 
 use super::{
@@ -34,10 +33,10 @@ fn turn(id: &str, text: &str) -> Turn {
     Turn { session: Some("s".to_owned()), ..Turn::new(bank(), id, "Ann", text, time) }
 }
 
-fn asked(text: &str) -> Asked {
+fn asked(text: &str) -> QueryRequest {
     let question = Question::new(bank(), text);
     let cancellation = Cancellation::at(Instant::now() + Duration::from_secs(60));
-    Asked { cancellation, ..Asked::now(question) }
+    QueryRequest { cancellation, ..QueryRequest::now(question) }
 }
 
 fn until(what: &str, condition: impl Fn() -> bool) {
@@ -75,7 +74,7 @@ fn a_turn_that_is_put_again_changes_nothing_and_holds_up_no_answer() {
     let later = memory.ask_and_wait(asked("Where is the red kayak?").after(&again)).unwrap();
     assert_eq!(later.units, evidence.units);
     let (partition, next) = again.of(&bank()).unwrap();
-    let reflects = |found: &[nouns::model::Position]| {
+    let reflects = |found: &[types::model::LogPosition]| {
         found.iter().any(|at| at.topic == "turns" && at.partition == partition && at.next_offset >= next)
     };
     assert!(reflects(&later.reflects), "{:?}", later.reflects);

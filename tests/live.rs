@@ -14,16 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
-    config::{LiveSettings, LogSettings, Pipeline},
+use ingest::{LiveSourceEvent, LiveSourceOptions, follow_source};
+use logs::{EmbeddedLog, Log, Topic};
+use serde_json::{Value, json};
+use sources::live::{LiveSource, WebhookDelivery};
+use types::{
+    config::{LiveSourceSettings, LogSettings, Pipeline},
     model::{DeadLetter, Turn, TurnEvent},
 };
-use ripplemem::{
-    log::{EmbeddedLog, Log, Topic},
-    pipeline::{LiveEvent, LiveRun, follow_source},
-};
-use serde_json::{Value, json};
-use sources::live::{Delivered, LiveSource};
 
 use super::live_platform::Platform;
 
@@ -34,7 +32,7 @@ pub(crate) const TOKEN: &str = "ripplemem";
 /// A log in a directory, and a source that is followed again and again.
 pub(crate) struct Home {
     directory: tempfile::TempDir,
-    pub(crate) settings: LiveSettings,
+    pub(crate) settings: LiveSourceSettings,
 }
 
 impl Home {
@@ -68,13 +66,14 @@ impl Home {
     /// events so far, until none has come for a minute. Returns what was told.
     pub(crate) fn follow(
         &self,
-        arriving: &crossbeam_channel::Receiver<Delivered>,
+        arriving: &crossbeam_channel::Receiver<WebhookDelivery>,
         meanwhile: impl FnOnce(&dyn Fn(&dyn Fn(&Stored) -> bool)),
-    ) -> Vec<LiveEvent> {
+    ) -> Vec<LiveSourceEvent> {
         let log = EmbeddedLog::open(&self.log_settings()).unwrap();
         let (stop, told) = (AtomicBool::new(false), Mutex::new(Vec::new()));
         let second = Duration::from_secs(1);
-        let run = LiveRun { settings: &self.settings, gap: second * 3_600 * 24 * 36_500, fenced_pause: second };
+        let run =
+            LiveSourceOptions { settings: &self.settings, gap: second * 3_600 * 24 * 36_500, fenced_pause: second };
         std::thread::scope(|scope| {
             let following = scope.spawn(|| {
                 follow_source(&log, run, arriving, &|| stop.load(Ordering::Relaxed), &mut |event| {
@@ -101,7 +100,7 @@ impl Home {
     }
 
     /// The same for a source without a webhook.
-    pub(crate) fn pull(&self, meanwhile: impl FnOnce(&dyn Fn(&dyn Fn(&Stored) -> bool))) -> Vec<LiveEvent> {
+    pub(crate) fn pull(&self, meanwhile: impl FnOnce(&dyn Fn(&dyn Fn(&Stored) -> bool))) -> Vec<LiveSourceEvent> {
         self.follow(&crossbeam_channel::never(), meanwhile)
     }
 }
@@ -128,7 +127,7 @@ impl Drop for Stops<'_> {
 /// What a log holds, and what was told so far.
 pub(crate) struct Stored<'a> {
     log: &'a EmbeddedLog,
-    told: &'a Mutex<Vec<LiveEvent>>,
+    told: &'a Mutex<Vec<LiveSourceEvent>>,
 }
 
 impl Stored<'_> {
@@ -234,8 +233,8 @@ fn telegram_tells_what_is_said_and_edited() {
         wait(&|log| log.dead_letters().len() == 1 && log.dead_letters()[0].reason.contains("date"));
         wait(&|_| api.asked().last().is_some_and(|asked| asked.body["offset"] == 8));
     });
-    assert_eq!(told[0], LiveEvent::Following);
-    assert!(!told.iter().any(|event| matches!(event, LiveEvent::Interrupted { .. })), "{told:?}");
+    assert_eq!(told[0], LiveSourceEvent::Following);
+    assert!(!told.iter().any(|event| matches!(event, LiveSourceEvent::Interrupted { .. })), "{told:?}");
 }
 
 #[test]
@@ -271,7 +270,7 @@ fn a_platform_cannot_ask_for_a_pause_without_end() {
     let api = Platform::start(|_, _| (429, "", json!({"ok": false, "parameters": {"retry_after": 1e19}})));
     let home = Home::new("telegram", &format!("http://{}", api.address), "");
     let told = home.pull(|wait| wait(&|seen| seen.is_told()));
-    assert!(matches!(&told[..], [LiveEvent::Interrupted { after, .. }] if after.as_secs() == 3_600), "{told:?}");
+    assert!(matches!(&told[..], [LiveSourceEvent::Interrupted { after, .. }] if after.as_secs() == 3_600), "{told:?}");
 }
 
 #[test]
@@ -283,7 +282,7 @@ fn telegram_is_asked_again_after_failures_and_pauses() {
     let problems: Vec<&str> = told
         .iter()
         .filter_map(|event| match event {
-            LiveEvent::Interrupted { problem, .. } => Some(problem.as_str()),
+            LiveSourceEvent::Interrupted { problem, .. } => Some(problem.as_str()),
             _ => None,
         })
         .collect();
@@ -459,7 +458,7 @@ fn slack_catches_up_after_a_lost_connection_in_its_own_pace() {
             ],
         );
     });
-    let lost = told.iter().filter(|event| matches!(event, LiveEvent::Interrupted { .. })).count();
+    let lost = told.iter().filter(|event| matches!(event, LiveSourceEvent::Interrupted { .. })).count();
     assert_eq!(lost, 1, "{told:?}");
     let oldest: Vec<String> = platform
         .asked()
@@ -505,7 +504,7 @@ fn slack_tells_after_a_pause_what_was_edited_and_deleted_of_the_last_messages() 
     let notices: Vec<&String> = told
         .iter()
         .filter_map(|event| match event {
-            LiveEvent::Notice(notice) => Some(notice),
+            LiveSourceEvent::Notice(notice) => Some(notice),
             _ => None,
         })
         .collect();
@@ -528,16 +527,16 @@ fn slack_refreshes_a_connection_without_a_gap() {
         platform.text(|text| text["envelope_id"] == "env-Ev1");
         kept.push(after);
     });
-    assert!(!told.iter().any(|event| matches!(event, LiveEvent::Interrupted { .. })), "{told:?}");
+    assert!(!told.iter().any(|event| matches!(event, LiveSourceEvent::Interrupted { .. })), "{told:?}");
     assert!(!platform.asked().iter().any(|asked| asked.path == "conversations.history"));
 }
 
 // ---- Webhooks
 
 /// Sends bodies to a source; returns for each whether it became durable.
-pub(crate) fn deliver(leaving: &crossbeam_channel::Sender<Delivered>, body: &Value) -> bool {
+pub(crate) fn deliver(leaving: &crossbeam_channel::Sender<WebhookDelivery>, body: &Value) -> bool {
     let (durable, is_durable) = tokio::sync::oneshot::channel();
-    leaving.send(Delivered { body: body.to_string().into_bytes(), durable }).unwrap();
+    leaving.send(WebhookDelivery { body: body.to_string().into_bytes(), durable }).unwrap();
     is_durable.blocking_recv().is_ok()
 }
 

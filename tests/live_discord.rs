@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, mpsc::Sender};
 
-use ripplemem::pipeline::LiveEvent;
+use ingest::LiveSourceEvent;
 use serde_json::{Value, json};
 
 use super::{
@@ -83,10 +83,10 @@ pub(crate) fn ready(to: &Sender<String>, platform: &Platform, last: u64) {
     send(to, 2, "GUILD_CREATE", server(last));
 }
 
-fn notices(told: &[LiveEvent]) -> Vec<&str> {
+fn notices(told: &[LiveSourceEvent]) -> Vec<&str> {
     let mut notices = Vec::new();
     for event in told {
-        if let LiveEvent::Notice(notice) = event {
+        if let LiveSourceEvent::Notice(notice) = event {
             notices.push(notice.as_str());
         }
     }
@@ -169,7 +169,7 @@ fn a_broken_or_silent_connection_is_resumed_behind_the_last_durable_event() {
         wait(&|log| log.lines().len() == 4);
         kept.push(to);
     });
-    let lost = told.iter().filter(|event| matches!(event, LiveEvent::Interrupted { .. })).count();
+    let lost = told.iter().filter(|event| matches!(event, LiveSourceEvent::Interrupted { .. })).count();
     assert_eq!(lost, 2, "{told:?}");
     assert!(!platform.asked().iter().any(|asked| asked.path.ends_with("messages")));
 }
@@ -284,7 +284,7 @@ fn the_code_with_which_discord_closes_says_what_comes_next() {
     let problems: Vec<(&str, u64)> = told
         .iter()
         .filter_map(|event| match event {
-            LiveEvent::Interrupted { problem, after } => Some((problem.as_str(), after.as_secs())),
+            LiveSourceEvent::Interrupted { problem, after } => Some((problem.as_str(), after.as_secs())),
             _ => None,
         })
         .collect();

@@ -10,10 +10,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use nouns::model::{Turn, TurnEvent};
+use logs::{Log, Topic};
 use ring::hmac;
-use ripplemem::log::{Log, Topic};
 use serde_json::{Value, json};
+use types::model::{Turn, TurnEvent};
 
 use super::{
     broker_process::Broker,
@@ -168,9 +168,9 @@ fn sources_move_between_running_instances_and_no_message_is_lost_or_doubled() {
     let test = "sources_move_between_running_instances_and_no_message_is_lost_or_doubled";
     let _turn = kafka::turn();
     let Some(broker) = Broker::shared(test) else { return };
-    const MOST: i64 = 400;
+    const MAX: i64 = 400;
     let at_once: Arc<AtomicUsize> = Arc::default();
-    let bots: Vec<Platform> = (0..6).map(|_| bot_api(MOST, Arc::clone(&at_once))).collect();
+    let bots: Vec<Platform> = (0..6).map(|_| bot_api(MAX, Arc::clone(&at_once))).collect();
     let sources: String = bots
         .iter()
         .enumerate()
@@ -195,17 +195,17 @@ fn sources_move_between_running_instances_and_no_message_is_lost_or_doubled() {
     let second = Instance::start(&home, 2);
     wait(&|| second.told(), || followed(&second) > 0);
     assert!(first.told().contains("another instance follows the source"), "{}", first.told());
-    assert!(turns(&home).len() < 6 * MOST as usize, "everything was said before a source moved");
+    assert!(turns(&home).len() < 6 * MAX as usize, "everything was said before a source moved");
     // It goes in peace, and its sources come back.
     let moved = followed(&second);
     assert!(Command::new("kill").args(["-TERM", &second.child.id().to_string()]).status().unwrap().success());
     wait(&|| first.told(), || followed(&first) >= 6 + moved);
-    wait(&|| format!("{} {}", turns(&home).len(), first.told()), || turns(&home).len() >= 6 * MOST as usize);
+    wait(&|| format!("{} {}", turns(&home).len(), first.told()), || turns(&home).len() >= 6 * MAX as usize);
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     for turn in read(&home) {
         *found.entry((turn.bank.to_string(), turn.text)).or_default() += 1;
     }
-    assert_eq!(found.len(), 6 * MOST as usize, "a message is lost");
+    assert_eq!(found.len(), 6 * MAX as usize, "a message is lost");
     let doubled: Vec<_> = found.iter().filter(|(_, times)| **times > 1).collect();
     assert!(doubled.is_empty(), "{doubled:?}");
     println!("{} polls met another one", at_once.load(Ordering::SeqCst));

@@ -2,7 +2,7 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use ripplemem::pipeline::LiveEvent;
+use ingest::LiveSourceEvent;
 use serde_json::{Value, json};
 
 use super::{
@@ -118,13 +118,13 @@ fn matrix_tells_what_is_said_edited_redacted_and_cut_off() {
     });
     let notices: Vec<&String> = told
         .iter()
-        .filter_map(|event| if let LiveEvent::Notice(notice) = event { Some(notice) } else { None })
+        .filter_map(|event| if let LiveSourceEvent::Notice(notice) = event { Some(notice) } else { None })
         .collect();
     assert!(matches!(notices[..], [notice] if notice.contains("Trip") && notice.contains("encrypted")), "{told:?}");
     let encrypted: u64 = told
         .iter()
         .filter_map(|event| match event {
-            LiveEvent::Committed { skipped, .. } => skipped.get("encrypted"),
+            LiveSourceEvent::Committed { skipped, .. } => skipped.get("encrypted"),
             _ => None,
         })
         .sum();
@@ -167,7 +167,6 @@ fn a_gap_without_end_is_read_up_to_its_bound_and_the_user_is_told() {
     assert_eq!(read.len(), 20_001);
     assert!(read[0].contains("$19999") && read[19_999].contains("$0\""), "the oldest first: {}", read[0]);
     assert_eq!(server.asked().iter().filter(|asked| asked.path.ends_with("/messages")).count(), 200);
-    let notice =
-        |event: &LiveEvent| matches!(event, LiveEvent::Notice(text) if text.contains("20000") && text.contains("Trip"));
+    let notice = |event: &LiveSourceEvent| matches!(event, LiveSourceEvent::Notice(text) if text.contains("20000") && text.contains("Trip"));
     assert_eq!(told.iter().filter(|event| notice(event)).count(), 1, "{told:?}");
 }

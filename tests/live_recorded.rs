@@ -5,8 +5,8 @@
 
 use std::{fs, path::PathBuf};
 
-use nouns::model::{Turn, TurnEvent};
 use serde_json::{Value, json};
+use types::model::{Turn, TurnEvent};
 
 use super::{
     live::{Home, deliver},

@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use heart::memory::Census;
-use nouns::{
+use memory::index::GraphCensus;
+use ring::hmac;
+use serde_json::{Value, json};
+use types::{
     config::SourceSettings,
     model::{Turn, TurnEvent},
 };
-use ring::hmac;
-use serde_json::{Value, json};
 
 use super::{
     http_service::{self, HttpService},
@@ -297,7 +297,7 @@ fn of_final_state(
     directory: &Path,
     heard: &[TurnEvent],
     found_with_replies: &BTreeSet<Place>,
-) -> Census {
+) -> GraphCensus {
     export(workspace, &directory.join("export"));
     let mut exported = exported(&directory.join("export"));
     let mut others: Vec<&Turn> = Vec::new();

@@ -7,39 +7,39 @@ use std::{
     time::{Duration, Instant},
 };
 
-use models::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
-use nouns::{
+use models::llm::{Contract, LlmClient, LlmError, LlmRequest, ReplyPiece, RequestDependency, UsageMeter};
+use serde_json::Value;
+use types::{
     config::Pipeline,
     model::{Bank, SessionId, WindowId},
 };
-use serde_json::Value;
 
 use super::model_process::ScriptedModel;
 
 const INPUT: &str = r#"{"question":"Where?","reference":"the red boathouse","answer":"In the red boathouse."}"#;
 
-fn open(endpoint: &str, directory: &Path, model: &str, extra: &str) -> Result<Arc<Llm>, LlmError> {
+fn open(endpoint: &str, directory: &Path, model: &str, extra: &str) -> Result<Arc<LlmClient>, LlmError> {
     let text = format!("version = 1\n[llm]\nendpoint = \"{endpoint}\"\nmodel = \"{model}\"\n{extra}");
     let pipeline = Pipeline::parse(&text).unwrap();
-    Llm::open(&pipeline.llm, Some(directory.to_owned()))
+    LlmClient::open(&pipeline.llm, Some(directory.to_owned()))
 }
 
 fn request<'r>(bank: &'r Bank, input: &'r str) -> LlmRequest<'r> {
-    static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
+    static METER: LazyLock<UsageMeter> = LazyLock::new(UsageMeter::default);
     let (contract, depends_on, deadline, bypass_cache, cacheable) =
-        (Contract::Judge, DependsOn::Nothing, None, false, true);
+        (Contract::Judge, RequestDependency::Nothing, None, false, true);
     let reply_tokens = None;
     LlmRequest { contract, bank, depends_on, input, reply_tokens, deadline, bypass_cache, cacheable, meter: &METER }
 }
 
-fn judge(llm: &Llm) -> Result<String, LlmError> {
+fn judge(llm: &LlmClient) -> Result<String, LlmError> {
     llm.ask(&request(&Bank::parse("b").unwrap(), INPUT), &mut |value: Value| {
         Ok(value["label"].as_str().unwrap().to_owned())
     })
 }
 
-fn calls(llm: &Llm) -> u64 {
-    llm.spent().iter().map(|(_, usage)| usage.calls).sum()
+fn calls(llm: &LlmClient) -> u64 {
+    llm.spending().iter().map(|(_, usage)| usage.calls).sum()
 }
 
 /// Runs one script: the expected reply or error, requests sent, and calls charged.
@@ -81,7 +81,7 @@ fn a_request_has_every_field_of_the_protocol_and_no_error_shows_the_key() {
     assert_eq!(sent["messages"][0]["content"], Contract::Judge.prompt());
     assert_eq!(sent["messages"][1]["content"], INPUT);
     assert!(sent.get("tools").is_none());
-    let (_, usage) = llm.spent().remove(Contract::Judge as usize);
+    let (_, usage) = llm.spending().remove(Contract::Judge as usize);
     assert!(usage.calls == 1 && usage.prompt_tokens > 100 && usage.completion_tokens > 0, "{usage:?}");
 }
 
@@ -215,7 +215,7 @@ fn a_reply_that_repeats_itself_is_stopped_and_repaired() {
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+repeating=1", "").unwrap();
     judge(&llm).unwrap();
-    let (_, usage) = llm.spent().remove(Contract::Judge as usize);
+    let (_, usage) = llm.spending().remove(Contract::Judge as usize);
     assert!((50..600).contains(&usage.completion_tokens), "what it had written is counted: {usage:?}");
     assert!(server.requests()[1]["messages"][3]["content"].as_str().unwrap().contains("over and over"));
 }
@@ -294,13 +294,16 @@ fn a_meter_counts_its_callers_usage_cached_responses_included() {
     let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
     let (bank, mut seen) = (Bank::parse("b").unwrap(), Vec::new());
     for input in [INPUT, INPUT, "another"] {
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         llm.ask(&LlmRequest { meter: &meter, ..request(&bank, input) }, &mut |value: Value| Ok(value)).unwrap();
         seen.push(meter.total());
     }
     assert_eq!((seen[0].calls, seen[2].calls, calls(&llm)), (2, 1, 3), "the first was repaired");
     assert_eq!(seen[0], seen[1], "the second response came from the cache");
-    assert_eq!(seen[0].tokens() + seen[2].tokens(), llm.spent().iter().map(|(_, usage)| usage.tokens()).sum::<u64>());
+    assert_eq!(
+        seen[0].tokens() + seen[2].tokens(),
+        llm.spending().iter().map(|(_, usage)| usage.tokens()).sum::<u64>()
+    );
 }
 
 #[test]
@@ -355,8 +358,11 @@ fn a_response_whose_source_changed_meanwhile_is_not_cached() {
     let llm = open(&server.endpoint, home.path(), "scripted+slow=600", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let (turns, window) = (["t".to_owned()], WindowId { session: SessionId("s".into()), start: 0 });
-    let cases =
-        [(DependsOn::Turns(&turns), false), (DependsOn::Window(&window), false), (DependsOn::Window(&window), true)];
+    let cases = [
+        (RequestDependency::Turns(&turns), false),
+        (RequestDependency::Window(&window), false),
+        (RequestDependency::Window(&window), true),
+    ];
     for (depends_on, bypass_cache) in cases {
         let before = calls(&llm);
         let ask = |bypass_cache| {
@@ -404,13 +410,13 @@ fn a_short_deadline_that_passed_fails_only_shorter_ones_fast() {
         llm.ask(&request, &mut |value: Value| Ok(value)).map(drop)
     };
     assert_eq!(within(300, "{}"), Err(LlmError::Deadline));
-    let (_, usage) = llm.spent().remove(Contract::Judge as usize);
+    let (_, usage) = llm.spending().remove(Contract::Judge as usize);
     assert!(
         usage.calls == 0 && usage.prompt_tokens > 100,
         "the endpoint read the prompt of the failed request: {usage:?}"
     );
     // The probe that follows takes as long: what is known of the endpoint is not known from one text.
-    while llm.spent().iter().map(|(_, usage)| usage.calls).sum::<u64>() == 0 {
+    while llm.spending().iter().map(|(_, usage)| usage.calls).sum::<u64>() == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
     let sent_before = server.requests().len();
@@ -424,7 +430,7 @@ fn a_short_deadline_that_passed_fails_only_shorter_ones_fast() {
 fn without_a_directory_nothing_is_cached() {
     let server = ScriptedModel::start(&[]);
     let text = format!("version = 1\n[llm]\nendpoint = \"{}\"\nmodel = \"scripted\"", server.endpoint);
-    let llm = Llm::open(&Pipeline::parse(&text).unwrap().llm, None).unwrap();
+    let llm = LlmClient::open(&Pipeline::parse(&text).unwrap().llm, None).unwrap();
     assert_eq!((judge(&llm).unwrap(), judge(&llm).unwrap()), ("correct".to_owned(), "correct".to_owned()));
     assert_eq!((calls(&llm), llm.expenses().unwrap()), (2, Vec::new()));
 }
@@ -472,16 +478,19 @@ fn an_answer_streams_piece_by_piece_and_restarts_when_the_stream_breaks() {
         let llm = open(&server.endpoint, home.path(), model, "").unwrap();
         let bank = Bank::parse("b").unwrap();
         let turns = ["t1".to_owned(), "t2".to_owned()];
-        let request =
-            LlmRequest { contract: Contract::Answer, depends_on: DependsOn::Turns(&turns), ..request(&bank, context) };
-        let stream = |llm: &Llm| {
+        let request = LlmRequest {
+            contract: Contract::Answer,
+            depends_on: RequestDependency::Turns(&turns),
+            ..request(&bank, context)
+        };
+        let stream = |llm: &LlmClient| {
             let (mut shown, mut pieces, mut restarts) = (String::new(), 0, 0);
-            let mut show = |piece: Streamed<'_>| match piece {
-                Streamed::Text(text) => {
+            let mut show = |piece: ReplyPiece<'_>| match piece {
+                ReplyPiece::Text(text) => {
                     shown.push_str(text);
                     pieces += 1;
                 }
-                Streamed::Restart => {
+                ReplyPiece::Restart => {
                     shown.clear();
                     restarts += 1;
                 }
@@ -494,12 +503,12 @@ fn an_answer_streams_piece_by_piece_and_restarts_when_the_stream_breaks() {
         let (pieces, restarts) = stream(&llm);
         assert!(pieces > 3 && restarts == again, "{model}: {pieces} pieces, {restarts} restarts");
         assert_eq!(server.requests()[0]["stream_options"]["include_usage"], true);
-        let (_, usage) = llm.spent().remove(Contract::Answer as usize);
+        let (_, usage) = llm.spending().remove(Contract::Answer as usize);
         assert!(usage.prompt_tokens > 100, "the stream's usage is counted: {usage:?}");
         let (pieces, _) = stream(&llm);
         assert!(pieces <= 2, "a cached response is one piece: {pieces}");
         llm.evict_turns(&bank, ["t2"].into_iter()).unwrap();
         stream(&llm);
-        assert!(llm.spent()[Contract::Answer as usize].1.calls > usage.calls, "one of its turns changed");
+        assert!(llm.spending()[Contract::Answer as usize].1.calls > usage.calls, "one of its turns changed");
     }
 }

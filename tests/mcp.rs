@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::language::tokens;
+use memory::language::token_count;
 use serde_json::{Value, json};
 
 use super::{
@@ -548,7 +548,7 @@ fn the_tokens_that_recall_may_give_back_count_the_ids_of_turns() {
     for most in [60, 100, 300] {
         let recalled = call("recall", json!({"question": "Which boats are red?", "most_tokens": most}));
         let context = recalled["context"].as_str().unwrap();
-        let (tokens, quotes) = (tokens::count(context), context.matches("is red").count());
+        let (tokens, quotes) = (token_count::count_tokens(context), context.matches("is red").count());
         assert!(tokens <= most && 3 * tokens > most && quotes > before, "{most}: {tokens} tokens of {context}");
         before = quotes;
     }

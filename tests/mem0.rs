@@ -225,6 +225,6 @@ fn the_routes_of_mem0_are_there_only_where_they_are_asked_for() {
     let service = HttpService::of(home.path());
     assert_eq!(service.send("GET", "/v1/ping/", "", b"").0, 404);
     let kafka = "version = 1\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"b:1\"\nhttp.listen = \"127.0.0.1:0\"\nhttp.mem0 = true";
-    let refused = nouns::config::Pipeline::parse(kafka).unwrap_err();
+    let refused = types::config::Pipeline::parse(kafka).unwrap_err();
     assert!(refused.contains("http.mem0"), "{refused}");
 }

@@ -5,8 +5,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use nouns::config::Pipeline;
 use serde_json::Value;
+use types::config::Pipeline;
 
 /// A scripted model, killed when it is dropped.
 pub(crate) struct ScriptedModel {

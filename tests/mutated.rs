@@ -11,13 +11,13 @@ use std::{
     path::Path,
 };
 
-use nouns::{
-    config::{Include, LiveSettings, Pipeline, SourceSettings},
+use ingest::LiveSourceEvent;
+use serde_json::{Value, json};
+use sources::live::{LiveSource, WebhookDelivery};
+use types::{
+    config::{LiveSourceSettings, Pipeline, PrivateConversationKind, SourceSettings},
     model::TurnEvent,
 };
-use ripplemem::pipeline::LiveEvent;
-use serde_json::{Value, json};
-use sources::live::{Delivered, LiveSource};
 
 use super::{
     live::{Home, SOCKET_MODE, envelope},
@@ -325,7 +325,7 @@ fn read(form: &Form, directory: &Path) -> (usize, usize) {
     let path = if is_folder { directory.to_owned() } else { directory.join(form.file) };
     let mut settings = SourceSettings::new(form.format, path);
     settings.bank = "b".to_owned();
-    settings.include = vec![Include::Private, Include::Direct];
+    settings.include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct];
     let (mut turns, mut rejects) = (0, 0);
     let mut source = match sources::open(&settings) {
         Ok(source) => source,
@@ -398,7 +398,8 @@ fn every_record_is_stored_or_told() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, format!("{}{records}{}", form.before, form.after)).unwrap();
         let mut settings = SourceSettings::new(form.format, if form.beside.is_empty() { &path } else { home.path() });
-        (settings.bank, settings.include) = ("b".to_owned(), vec![Include::Private, Include::Direct]);
+        (settings.bank, settings.include) =
+            ("b".to_owned(), vec![PrivateConversationKind::Private, PrivateConversationKind::Direct]);
         let mut source = sources::open(&settings).unwrap();
         let (mut stored, mut rejected) = (0, 0);
         while let Some(batch) = source.next(64).unwrap() {
@@ -453,7 +454,8 @@ fn no_words_of_a_text_disappear() {
         let (path, text) = (home.path().join(form.file), String::from_utf8_lossy(&bytes).into_owned());
         fs::write(&path, bytes).unwrap();
         let mut settings = SourceSettings::new(form.format, &path);
-        (settings.bank, settings.include) = ("b".to_owned(), vec![Include::Private, Include::Direct]);
+        (settings.bank, settings.include) =
+            ("b".to_owned(), vec![PrivateConversationKind::Private, PrivateConversationKind::Direct]);
         let mut source = sources::open(&settings).unwrap();
         let mut held = String::new();
         while let Some(batch) = source.next(64).unwrap() {
@@ -481,7 +483,7 @@ fn no_words_of_a_text_disappear() {
 type MakePayload = fn(u64) -> Value;
 
 /// A source that takes requests, and a request as its platform sends it.
-fn live() -> Vec<(LiveSettings, MakePayload)> {
+fn live() -> Vec<(LiveSourceSettings, MakePayload)> {
     let settings = |platform: &str| {
         let text = format!(
             "version = 1\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"x:1\"\nmetrics.listen = \"127.0.0.1:1\"\n\
@@ -528,7 +530,7 @@ fn every_request_of_a_platform_is_stored_or_told() {
             let update = serde_json::from_str(&sent).ok().and_then(|sent: Value| sent["update_id"].as_i64());
             let is_again = update.is_some_and(|id| !updates.insert(id));
             let (durable, is_durable) = tokio::sync::oneshot::channel();
-            leaving.send(Delivered { body, durable }).unwrap();
+            leaving.send(WebhookDelivery { body, durable }).unwrap();
             let taken = catch_unwind(AssertUnwindSafe(|| {
                 let batch = source.next(std::time::Duration::ZERO);
                 (batch, source.committed())
@@ -582,8 +584,8 @@ fn goes_on<T>(home: &Home, last: &str, meanwhile: impl FnOnce() -> T) {
         wait(&|log| log.lines().iter().any(|line| line.contains(last)));
         wait(&|log| log.lines().len() > 20);
     });
-    let interrupted: Vec<&LiveEvent> =
-        told.iter().filter(|event| matches!(event, LiveEvent::Interrupted { .. })).collect();
+    let interrupted: Vec<&LiveSourceEvent> =
+        told.iter().filter(|event| matches!(event, LiveSourceEvent::Interrupted { .. })).collect();
     assert!(interrupted.is_empty(), "a record that comes again would stop the source for ever: {interrupted:?}");
 }
 

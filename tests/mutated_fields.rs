@@ -6,8 +6,8 @@
 
 use std::fs;
 
-use nouns::config::{Include, SourceSettings};
 use serde_json::{Value, json};
+use types::config::{PrivateConversationKind, SourceSettings};
 
 use super::mutated::{Form, forms};
 
@@ -60,7 +60,8 @@ fn read_second(form: &Form, second: &Value) -> (String, Vec<String>, Vec<String>
     let records = format!("{}{}{second}", (form.record)(0), form.between);
     fs::write(&path, format!("{}{records}{}", form.before, form.after)).unwrap();
     let mut settings = SourceSettings::new(form.format, if form.beside.is_empty() { &path } else { home.path() });
-    (settings.bank, settings.include) = ("b".to_owned(), vec![Include::Private, Include::Direct]);
+    (settings.bank, settings.include) =
+        ("b".to_owned(), vec![PrivateConversationKind::Private, PrivateConversationKind::Direct]);
     let mut source = sources::open(&settings).unwrap();
     let (mut turns, mut letters) = (String::new(), Vec::new());
     while let Some(batch) = source.next(64).unwrap() {

@@ -13,8 +13,8 @@ use std::{
 };
 
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
-use nouns::{config::Pipeline, model::TurnEvent};
 use serde_json::{Value, json};
+use types::{config::Pipeline, model::TurnEvent};
 
 use super::{
     http_service::{HttpService, pipeline_file},

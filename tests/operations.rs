@@ -8,12 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::{
+use logs::{EmbeddedLog, Log, Topic};
+use serde_json::{Value, json};
+use types::{
     config::Pipeline,
     model::{Bank, EventTime, Turn, TurnEvent},
 };
-use ripplemem::log::{EmbeddedLog, Log, Topic};
-use serde_json::{Value, json};
 
 use super::{
     access::{TOKENS, add},

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use heart::extract::passages::CUTTER;
-use heart::language::tokens;
-use nouns::model::{Bank, MemoryKey, MemoryRecord, Question, TurnEvent};
-use ripplemem::{
-    log::Topic,
-    pipeline::{PipelineError, Service, export, import},
-};
+use logs::Topic;
+use memory::extract::passages::CUTTER;
+use memory::language::token_count;
+use pipeline::PipelineError;
+use ripplemem::{PipelineDriver, export, import};
 use serde_json::{Value, json};
+use types::model::{Bank, MemoryKey, MemoryRecord, Question, TurnEvent};
 
 use super::{
     http_service::{HttpService, pipeline_file},
@@ -38,13 +37,13 @@ fn turn(id: &str, version: u64, text: &str) -> TurnEvent {
     TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
 }
 
-fn workshop(home: &std::path::Path, turns: &[(&str, &str, &str)]) -> Service {
+fn workshop(home: &std::path::Path, turns: &[(&str, &str, &str)]) -> PipelineDriver {
     let mut service = open(&pipeline(home, ""));
     ingest(&mut service, &write(&home.join("in.jsonl"), lines(BANK, "s", turns)));
     service
 }
 
-fn append(service: &mut Service, events: &[TurnEvent]) {
+fn append(service: &mut PipelineDriver, events: &[TurnEvent]) {
     service.log().append_turns(events).unwrap();
     service.catch_up().unwrap();
 }
@@ -133,7 +132,7 @@ fn a_turn_of_a_mebibyte_is_one_turn_of_which_a_passage_is_found() {
     let service = workshop(home.path(), &[("1", "user", "Here is the log."), ("2", "user", &document)]);
     let found = ask(&service, BANK, "Where does the spare key hang, behind the lighthouse calendar?");
     assert!(found.context.contains("spare key hangs behind the lighthouse calendar"), "{}", found.context);
-    assert!(tokens::count(&found.context) <= 3_000);
+    assert!(token_count::count_tokens(&found.context) <= 3_000);
     assert!(found.units.iter().all(|unit| unit.sources.len() == 1));
 }
 
@@ -189,7 +188,7 @@ fn a_turn_of_a_mebibyte_is_whole_while_its_window_is_open_and_leaves_nothing_beh
     let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let document = format!("The red kayak sleeps in the attic.{}", &document()[34..]);
     assert_eq!(document.len(), 1 << 20);
-    let live = |service: &Service| {
+    let live = |service: &PipelineDriver| {
         let mut live = BTreeMap::new();
         for record in service.log().read(Topic::Memory, 0, 0, 100_000).unwrap().records {
             match record.value {
@@ -270,7 +269,7 @@ fn passages_are_the_same_behind_an_export_and_a_snapshot() {
     let (bank, answer) = (Bank::parse(BANK).unwrap(), answer());
     let mut first = pipeline(home.path(), "");
     first.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
-    let asked = |service: &Service| {
+    let asked = |service: &PipelineDriver| {
         let text = "On which side do the hinges hang, left or right of the window?";
         let found = service.ask(&Question { most_tokens: Some(800), ..Question::new(bank.clone(), text) }).unwrap();
         (found.context, found.units)
@@ -318,7 +317,7 @@ fn persons_and_assistants_share_the_tokens_by_the_form_of_the_question() {
         let bank = Bank::parse("sample/workshop").unwrap();
         let found = service.ask(&Question { most_tokens: Some(900), ..Question::new(bank, text) }).unwrap();
         let excerpts = found.units.iter().flat_map(|unit| &unit.excerpts);
-        let cost = |e: &nouns::model::Excerpt| (e.speaker == "Ines", tokens::count(&e.text) as f64);
+        let cost = |e: &types::model::Excerpt| (e.speaker == "Ines", token_count::count_tokens(&e.text) as f64);
         let costs: Vec<(bool, f64)> = excerpts.map(cost).collect();
         let all: f64 = costs.iter().map(|(_, cost)| cost).sum();
         assert!((200.0..450.0).contains(&all), "half of the limit, on average: {all}");
@@ -351,7 +350,7 @@ fn no_context_costs_more_than_it_may() {
                     let mut question = Question::new(Bank::parse(bank).unwrap(), text);
                     question.most_tokens = Some(most);
                     let found = service.ask(&question).unwrap();
-                    assert_eq!(found.tokens.spent as usize, tokens::count(&found.context));
+                    assert_eq!(found.tokens.spent as usize, token_count::count_tokens(&found.context));
                     assert_eq!(found.tokens.most, most);
                     assert!(found.tokens.spent <= most, "{text} {most}: {}", found.context);
                 }

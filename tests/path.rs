@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ingest::unit_texts;
+use logs::Topic;
 use models::embed::VectorCache;
-use nouns::model::{MemoryKey, MemoryRecord, ModelRef, Provenance, WindowState};
-use ripplemem::{log::Topic, pipeline::unit_texts};
+use types::model::{MemoryKey, MemoryRecord, ModelRef, Provenance, WindowState};
 
 use super::support::{ask, census, data, ingest, lines, open, pipeline, write};
 
@@ -54,10 +55,10 @@ fn an_open_window_is_recallable_and_its_records_are_removed_when_it_closes() {
     // Appended directly: a source would end with an idle mark, which closes the window.
     let turns =
         lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse"), ("2", "Bo", "I sold my bicycle")]);
-    let events: Vec<_> = turns.lines().map(|l| nouns::model::TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
+    let events: Vec<_> = turns.lines().map(|l| types::model::TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
     service.log().append_turns(&events).unwrap();
     service.catch_up().unwrap();
-    let states = |service: &ripplemem::pipeline::Service| -> BTreeMap<Vec<u8>, WindowState> {
+    let states = |service: &ripplemem::PipelineDriver| -> BTreeMap<Vec<u8>, WindowState> {
         let mut live = BTreeMap::new();
         for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records {
             match record.value {
@@ -70,7 +71,7 @@ fn an_open_window_is_recallable_and_its_records_are_removed_when_it_closes() {
     assert!(states(&service).values().all(|s| *s == WindowState::Open) && states(&service).len() == 2);
     let evidence = ask(&service, "b", "Where is the red kayak?");
     assert_eq!(evidence.units[0].sources, ["1"]);
-    let end = nouns::model::TurnEvent::from_json(br#"{"type":"session_end","bank":"b","session":"s"}"#).unwrap();
+    let end = types::model::TurnEvent::from_json(br#"{"type":"session_end","bank":"b","session":"s"}"#).unwrap();
     service.log().append_turns(&[end]).unwrap();
     service.catch_up().unwrap();
     assert_eq!(states(&service).into_values().collect::<Vec<_>>(), [WindowState::Final]);
@@ -84,7 +85,7 @@ fn a_failed_read_is_repeated_after_reopening() {
     let broken = pipeline(home.path(), "embed.models.fixed.runner = \"onnx\"\nembed.models_directory = \"/nowhere\"");
     let mut service = open(&broken);
     let turns = lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]);
-    let events: Vec<_> = turns.lines().map(|l| nouns::model::TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
+    let events: Vec<_> = turns.lines().map(|l| types::model::TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
     service.log().append_turns(&events).unwrap();
     let failed = service.catch_up().unwrap_err().to_string();
     assert!(failed.contains("/nowhere"), "{failed}");
@@ -207,14 +208,14 @@ fn documents_pasted_into_a_chat_are_recalled_and_an_edit_removes_their_parts() {
     let event = |n: usize, version: u64, text: &str| {
         let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": text,
             "version": version, "time": format!("2024-05-06T09:{n:02}:00Z"), "session": "s"});
-        nouns::model::TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+        types::model::TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
     };
-    let end = nouns::model::TurnEvent::from_json(br#"{"type":"session_end","bank":"b","session":"s"}"#).unwrap();
+    let end = types::model::TurnEvent::from_json(br#"{"type":"session_end","bank":"b","session":"s"}"#).unwrap();
     let mut events: Vec<_> = (0..40).map(|n| event(n, 1, &document(n))).collect();
     events.push(end.clone());
     service.log().append_turns(&events).unwrap();
     service.catch_up().unwrap();
-    let parts = |service: &ripplemem::pipeline::Service| -> BTreeSet<u32> {
+    let parts = |service: &ripplemem::PipelineDriver| -> BTreeSet<u32> {
         let mut live = BTreeSet::new();
         for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records {
             let part = MemoryKey::from_bytes(&record.key).unwrap().part;
@@ -258,7 +259,7 @@ fn the_vectors_of_a_deleted_or_edited_turn_leave_the_cache_at_once() {
     let home = tempfile::tempdir().unwrap();
     let settings = pipeline(home.path(), "");
     let mut service = open(&settings);
-    let read = |text: &str| nouns::model::TurnEvent::from_json(text.as_bytes()).unwrap();
+    let read = |text: &str| types::model::TurnEvent::from_json(text.as_bytes()).unwrap();
     let turns =
         [("1", "Ann", "The red kayak is in the boathouse"), ("2", "Ann", "I sold my bicycle"), ("3", "Ann", "Hm")];
     let said: Vec<_> = lines("b", "s", &turns).lines().map(read).collect();

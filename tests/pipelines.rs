@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use nouns::config::{LogKind, Pipeline};
+use types::config::{LogKind, Pipeline};
 
 use super::{
     model_process::ScriptedModel,

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use nouns::{
-    config::{Hold, Pipeline},
+use logs::{Log, LogRecord, Topic, Transaction, partition_of};
+use pipeline::PipelineError;
+use replica::{Replica, ReplicaOptions};
+use ripplemem::PipelineDriver;
+use snapshots::AsOf;
+use types::{
+    config::{Pipeline, ShardAssignmentMode},
     model::{Bank, MemoryKey, Question, RefusalCode, SCHEMA_VERSION, Selector, TurnEvent},
-};
-use ripplemem::{
-    log::{self, Log, Record, Topic, Transaction, partition_of},
-    pipeline::{self, PipelineError, Replica, ReplicaOptions, Service},
-    snapshot::AsOf,
 };
 
 use super::{
@@ -37,10 +37,10 @@ fn banks(directory: &Path, extra: &str) -> Pipeline {
 }
 
 /// The live record of the bank's closed window.
-fn closed(log: &dyn Log, bank: &str) -> Record {
+fn closed(log: &dyn Log, bank: &str) -> LogRecord {
     let partition = partition_of(&Bank::parse(bank).unwrap(), log.partitions());
     let records = log.read(Topic::Memory, partition, 0, 10_000).unwrap().records;
-    let of_bank = |record: &Record| {
+    let of_bank = |record: &LogRecord| {
         let key = MemoryKey::from_bytes(&record.key);
         record.value.is_some() && key.is_ok_and(|key| key.bank.as_str() == bank && key.turn.is_none())
     };
@@ -70,7 +70,7 @@ fn spoiled(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn follow(service: &Service) {
+fn follow(service: &PipelineDriver) {
     for partition in 0..service.log().partitions() {
         while service.replica().follow(service.log(), partition, |_, _, _| {}).unwrap() {}
     }
@@ -80,7 +80,7 @@ fn question() -> Question {
     Question::new(Bank::parse(SICK).unwrap(), "Where is the kayak?")
 }
 
-fn refused(service: &Service) -> String {
+fn refused(service: &PipelineDriver) -> String {
     let error = service.ask(&question()).unwrap_err();
     assert!(matches!(error, PipelineError::Quarantined { .. }), "{error}");
     error.to_string()
@@ -139,7 +139,7 @@ fn an_import_of_the_banks_export_ends_its_quarantine() {
     let settings = banks(home.path(), "");
     let file = home.path().join("bank.jsonl");
     let bank = Bank::parse(SICK).unwrap();
-    pipeline::export(&settings, &bank, &file, &mut |_| {}).unwrap();
+    ripplemem::export(&settings, &bank, &file, &mut |_| {}).unwrap();
     let sound = ask(&open(&settings), SICK, "Where is the kayak?").units;
     let good = closed(open(&settings).log(), SICK);
     for (word, bad) in spoiled(good.value.as_deref().unwrap()) {
@@ -148,7 +148,7 @@ fn an_import_of_the_banks_export_ends_its_quarantine() {
         follow(&service);
         refused(&service);
         drop(service);
-        let done = pipeline::import(&settings, &file, &mut |_| {}).unwrap();
+        let done = ripplemem::import(&settings, &file, &mut |_| {}).unwrap();
         assert_eq!((done.written, done.already_there), (1, 0), "{word}");
         let units = ask(&open(&settings), SICK, "Where is the kayak?").units;
         assert_eq!(units, sound, "{word}");
@@ -162,13 +162,13 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
     for (key, value) in [(None, newer.as_str()), (Some(&b"no key"[..]), "{\"schema\": 1}")] {
         let home = tempfile::tempdir().unwrap();
         let settings = banks(home.path(), "log.partitions = 3");
-        let log = log::open(&settings.log).unwrap();
+        let log = logs::open(&settings.log).unwrap();
         let good = closed(&*log, SICK);
         let at = partition_of(&Bank::parse(SICK).unwrap(), 3);
         let elsewhere = partition_of(&Bank::parse(WELL).unwrap(), 3);
         assert_ne!(at, elsewhere);
         let options = ReplicaOptions {
-            hold: Hold::All,
+            hold: ShardAssignmentMode::All,
             edges: None,
             record: false,
             asks: None,
@@ -204,7 +204,7 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
 
 /// The log with an unreadable record in place of the good one; gives its offset.
 fn spoil(settings: &Pipeline, key: &[u8], bad: Vec<u8>) -> u64 {
-    let log = log::open(&settings.log).unwrap();
+    let log = logs::open(&settings.log).unwrap();
     put(&*log, SICK, key, Some(bad));
     closed(&*log, SICK).offset
 }
@@ -226,7 +226,7 @@ fn command(arguments: &[&str]) -> (i32, String, String) {
 fn an_export_leaves_out_what_it_cannot_read_and_names_it() {
     let home = tempfile::tempdir().unwrap();
     let settings = banks(home.path(), "");
-    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    let good = closed(&*logs::open(&settings.log).unwrap(), SICK);
     let more = lines(SICK, "other", &[("3", "Ann", "The spare paddle hangs in the shed")]);
     let mut service = open(&settings);
     let events: Vec<_> = more.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
@@ -259,7 +259,7 @@ fn a_reembedding_copies_what_it_cannot_read_and_names_it() {
     for word in words {
         let home = tempfile::tempdir().unwrap();
         let settings = banks(home.path(), "");
-        let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+        let good = closed(&*logs::open(&settings.log).unwrap(), SICK);
         let (_, bad) = spoiled(good.value.as_deref().unwrap()).into_iter().find(|(name, _)| *name == word).unwrap();
         let offset = spoil(&settings, &good.key, bad.clone());
         let pipeline = pipeline_file(home.path(), "p.toml", OTHER);
@@ -282,14 +282,14 @@ fn a_reembedding_copies_what_it_cannot_read_and_names_it() {
 fn a_reembedding_mends_a_record_of_another_model() {
     let home = tempfile::tempdir().unwrap();
     let settings = banks(home.path(), "");
-    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    let good = closed(&*logs::open(&settings.log).unwrap(), SICK);
     for word in ["vectors of model", "components"] {
         let (_, bad) = spoiled(good.value.as_deref().unwrap()).into_iter().find(|(name, _)| *name == word).unwrap();
         spoil(&settings, &good.key, bad);
     }
     let mut other = settings.clone();
     other.embed = Pipeline::parse(&format!("version = 1\n{OTHER}")).unwrap().embed;
-    let done = pipeline::reembed(&other, false, &mut |_| {}).unwrap();
+    let done = ripplemem::reembed(&other, false, &mut |_| {}).unwrap();
     assert_eq!(done.unreadable, []);
     assert_eq!(ask(&open(&other), SICK, "Where is the kayak?").units.len(), 1);
 }
@@ -299,9 +299,9 @@ fn events(lines: &str) -> Vec<TurnEvent> {
 }
 
 /// The live record of an open turn.
-fn open_turn(log: &dyn Log, bank: &str, turn: &str) -> Record {
+fn open_turn(log: &dyn Log, bank: &str, turn: &str) -> LogRecord {
     let records = log.read(Topic::Memory, 0, 0, 10_000).unwrap().records;
-    let of_turn = |record: &Record| {
+    let of_turn = |record: &LogRecord| {
         let key = MemoryKey::from_bytes(&record.key);
         record.value.is_some() && key.is_ok_and(|key| key.bank.as_str() == bank && key.turn.as_deref() == Some(turn))
     };
@@ -357,7 +357,7 @@ fn a_restart_knows_the_turns_of_a_record_that_cannot_be_read() {
 fn the_turns_of_a_quarantined_bank_are_refused_by_name_and_a_rule_is_applied_to_the_others() {
     let home = tempfile::tempdir().unwrap();
     let settings = banks(home.path(), "");
-    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    let good = closed(&*logs::open(&settings.log).unwrap(), SICK);
     let offset = spoil(&settings, &good.key, b"{".to_vec());
     let service = open(&settings);
     let all = pipeline::selected_turns(
@@ -368,7 +368,7 @@ fn the_turns_of_a_quarantined_bank_are_refused_by_name_and_a_rule_is_applied_to_
     );
     let refused = all.unwrap_err();
     assert!(matches!(&refused, PipelineError::Quarantined { offset: at, .. } if *at == offset), "{refused}");
-    assert_eq!(pipeline::refusal(&refused).code, RefusalCode::Quarantined);
+    assert_eq!(replica::refusal(&refused).code, RefusalCode::Quarantined);
     drop(service);
     let rules = "embed.model = \"fixed\"\n[[retention]]\nbank = \"*\"\nkeep = { turns = 1 }\n";
     let pipeline = pipeline_file(home.path(), "p.toml", rules);
@@ -382,10 +382,10 @@ fn the_turns_of_a_quarantined_bank_are_refused_by_name_and_a_rule_is_applied_to_
 fn a_start_names_the_record_whose_turns_are_lost() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = here.path().join("bank.jsonl");
-    pipeline::export(&banks(here.path(), ""), &Bank::parse(SICK).unwrap(), &file, &mut |_| {}).unwrap();
+    ripplemem::export(&banks(here.path(), ""), &Bank::parse(SICK).unwrap(), &file, &mut |_| {}).unwrap();
     let settings = support::pipeline(there.path(), "");
-    pipeline::import(&settings, &file, &mut |_| {}).unwrap();
-    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    ripplemem::import(&settings, &file, &mut |_| {}).unwrap();
+    let good = closed(&*logs::open(&settings.log).unwrap(), SICK);
     assert_eq!(with_warnings(|| drop(open(&settings))).1, "");
     spoil(&settings, &good.key, b"{".to_vec());
     let (_, warnings) = with_warnings(|| drop(open(&settings)));

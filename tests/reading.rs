@@ -3,13 +3,13 @@
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
-use nouns::{
+use ingest::ModelExtractionReport;
+use logs::Topic;
+use pipeline::Cancellation;
+use ripplemem::PipelineDriver;
+use types::{
     config::Pipeline,
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
-};
-use ripplemem::{
-    log::Topic,
-    pipeline::{Cancellation, Finished, Service},
 };
 
 use super::{
@@ -38,12 +38,12 @@ fn events(session: &str, turns: &[(&str, &str, &str)]) -> Vec<TurnEvent> {
     lines("b", session, turns).lines().map(|l| TurnEvent::from_json(l.as_bytes()).unwrap()).collect()
 }
 
-fn finish(service: &mut Service) -> Finished {
-    service.finish(&mut |_| {}).unwrap()
+fn finish(service: &mut PipelineDriver) -> ModelExtractionReport {
+    service.wait_for_model(&mut |_| {}).unwrap()
 }
 
 /// The live records of the memory topic, by key.
-fn records(service: &Service) -> BTreeMap<Vec<u8>, MemoryRecord> {
+fn records(service: &PipelineDriver) -> BTreeMap<Vec<u8>, MemoryRecord> {
     let mut live = BTreeMap::new();
     for record in service.log().read(Topic::Memory, 0, 0, 10_000).unwrap().records {
         if MemoryKey::from_bytes(&record.key).is_err() {
@@ -57,17 +57,17 @@ fn records(service: &Service) -> BTreeMap<Vec<u8>, MemoryRecord> {
     live
 }
 
-fn extractors(service: &Service) -> Vec<String> {
+fn extractors(service: &PipelineDriver) -> Vec<String> {
     records(service).into_values().map(|r| r.extractor).collect()
 }
 
-fn letters(service: &Service) -> Vec<DeadLetter> {
+fn letters(service: &PipelineDriver) -> Vec<DeadLetter> {
     let found = service.log().read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
     found.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect()
 }
 
 /// A service with the four turns in a closed window, which the model may not have read yet.
-fn ingested(settings: &Pipeline) -> Service {
+fn ingested(settings: &Pipeline) -> PipelineDriver {
     let mut service = open(settings);
     service.log().append_turns(&events("s", &TURNS)).unwrap();
     service.catch_up().unwrap();
@@ -97,7 +97,7 @@ fn the_models_units_replace_the_rules_units() {
     // After a restart the model's record remains, and no request is sent.
     drop(service);
     let mut again = open(&server.pipeline(home.path(), "scripted+slow=600", READS));
-    assert_eq!((finish(&mut again), server.requests().len()), (Finished::default(), 1));
+    assert_eq!((finish(&mut again), server.requests().len()), (ModelExtractionReport::default(), 1));
     assert_eq!(extractors(&again), [made.extractor]);
 }
 
@@ -167,7 +167,7 @@ fn an_invalid_reply_is_a_dead_letter_and_the_rules_units_stay() {
         // A restart sends no request and writes no second dead letter.
         drop(service);
         let mut again = open(&settings);
-        assert_eq!(finish(&mut again), Finished::default());
+        assert_eq!(finish(&mut again), ModelExtractionReport::default());
         assert_eq!((letters(&again).len(), server.requests().len()), (1, 2));
     }
     // The model corrects a citation outside the window when it is told.
@@ -180,7 +180,7 @@ fn an_invalid_reply_is_a_dead_letter_and_the_rules_units_stay() {
 }
 
 /// Sessions `s0`, `s1`, … of one turn each, closed.
-fn sessions(service: &mut Service, texts: &[&str]) {
+fn sessions(service: &mut PipelineDriver, texts: &[&str]) {
     for (n, text) in texts.iter().enumerate() {
         let (session, turn) = (format!("s{n}"), format!("t{n}"));
         service.log().append_turns(&events(&session, &[(&turn, "Ann", text)])).unwrap();
@@ -326,7 +326,7 @@ fn a_restored_memory_continues_extraction_and_pays_once() {
     assert_eq!((made.units, &evidence.units[0].sources[..]), (4, &["1".to_owned()][..]));
     drop(service);
     let mut again = open(&settings);
-    assert_eq!((finish(&mut again), server.requests().len()), (Finished::default(), 1));
+    assert_eq!((finish(&mut again), server.requests().len()), (ModelExtractionReport::default(), 1));
     assert_eq!((census(&again), ask(&again, "b", "Where is the red kayak?")), (made, evidence));
 }
 
@@ -422,7 +422,7 @@ fn estimate_predicts_the_cost_without_a_request() {
     assert!(stdout.contains("language model: scripted at http://127.0.0.1:"), "{stdout}");
 }
 
-fn planned(server: &ScriptedModel, home: &Path, model: &str) -> Service {
+fn planned(server: &ScriptedModel, home: &Path, model: &str) -> PipelineDriver {
     let extra = "recall.planner = \"llm\"\nrecall.cues_by = \"llm\"\nrecall.sufficient = 2.0";
     let mut service = open(&server.pipeline(home, model, extra));
     ingest(&mut service, &data("sample.jsonl"));

@@ -14,13 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use models::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
-use nouns::{
+use logs::Topic;
+use models::llm::{self, Contract, LlmClient, LlmError, LlmRequest, ReplyPiece, RequestDependency, UsageMeter};
+use ripplemem::PipelineDriver;
+use serde_json::{Value, json};
+use types::{
     config::Pipeline,
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, TurnEvent},
 };
-use ripplemem::{log::Topic, pipeline::Service};
-use serde_json::{Value, json};
 
 use super::{
     model_proxy::ModelProxy,
@@ -89,7 +90,7 @@ fn sample(home: &Path, turns: usize) -> PathBuf {
 }
 
 /// The live records of the memory topic.
-fn records(service: &Service) -> Vec<(MemoryKey, MemoryRecord)> {
+fn records(service: &PipelineDriver) -> Vec<(MemoryKey, MemoryRecord)> {
     let mut live = std::collections::BTreeMap::new();
     for record in service.log().read(Topic::Memory, 0, 0, 10_000).unwrap().records {
         let Ok(key) = MemoryKey::from_bytes(&record.key) else { continue };
@@ -103,7 +104,7 @@ fn records(service: &Service) -> Vec<(MemoryKey, MemoryRecord)> {
 
 /// Every record is of the model or of the rules, and each of the rules' has a dead letter with its reason; every
 /// unit cites turns of its own window. Gives how many the model read and how many were refused.
-fn nothing_invalid_is_kept(service: &Service) -> (usize, usize) {
+fn nothing_invalid_is_kept(service: &PipelineDriver) -> (usize, usize) {
     let letters = service.log().read(Topic::DeadLetters, 0, 0, 1_000).unwrap().records;
     let letters: Vec<DeadLetter> =
         letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
@@ -148,7 +149,7 @@ fn whatever_a_real_model_says_of_a_window_nothing_invalid_is_kept() {
     let mut service = open(&settings);
     super::support::ingest(&mut service, &sample(home.path(), 20));
     let from = Instant::now();
-    let done = service.finish(&mut |_| {}).unwrap();
+    let done = service.wait_for_model(&mut |_| {}).unwrap();
     assert_eq!((done.left, done.problem), (0, None));
     assert!(from.elapsed() < PATIENCE, "{:?}", from.elapsed());
     let (read, refused) = nothing_invalid_is_kept(&service);
@@ -186,13 +187,13 @@ fn whatever_a_real_model_plans_and_answers_it_is_checked() {
             assert!(round.plan.anchors.len() <= settings.recall.anchors, "{:?}", round.plan);
             println!("{question} cues by the model: {from_model}, plan: {:?}, {} known", round.plan.note, known.len());
         }
-        let llm = Llm::open(&settings.llm, Some(settings.llm_directory())).unwrap();
+        let llm = LlmClient::open(&settings.llm, Some(settings.llm_directory())).unwrap();
         let mut shown = String::new();
-        let mut show = |piece: Streamed<'_>| match piece {
-            Streamed::Text(text) => shown.push_str(text),
-            Streamed::Restart => shown.clear(),
+        let mut show = |piece: ReplyPiece<'_>| match piece {
+            ReplyPiece::Text(text) => shown.push_str(text),
+            ReplyPiece::Restart => shown.clear(),
         };
-        match llm::answer(&llm, &evidence, Some(Instant::now() + PATIENCE), &Meter::default(), &mut show) {
+        match llm::answer(&llm, &evidence, Some(Instant::now() + PATIENCE), &UsageMeter::default(), &mut show) {
             Ok(answer) => {
                 assert_eq!(shown.trim(), answer.text, "what was shown is what was accepted");
                 assert!(answer.citations.iter().all(|c| evidence.context.contains(&c.line)), "{answer:?}");
@@ -200,8 +201,8 @@ fn whatever_a_real_model_plans_and_answers_it_is_checked() {
             Err(error) => assert!(matches!(error, LlmError::InvalidReply { .. }), "{error}"),
         }
         let input = json!({"question": question, "reference": "a boat", "answer": "The old boat."}).to_string();
-        let meter = Meter::default();
-        let (bank, contract, depends_on) = (Bank::parse("b").unwrap(), Contract::Judge, DependsOn::Nothing);
+        let meter = UsageMeter::default();
+        let (bank, contract, depends_on) = (Bank::parse("b").unwrap(), Contract::Judge, RequestDependency::Nothing);
         let request = LlmRequest {
             contract,
             bank: &bank,
@@ -217,7 +218,7 @@ fn whatever_a_real_model_plans_and_answers_it_is_checked() {
             Ok(label) => assert!(["correct", "wrong"].contains(&label.as_str()), "{label}"),
             Err(error) => assert!(matches!(error, LlmError::InvalidReply { .. }), "{error}"),
         }
-        let spent: u64 = llm.spent().iter().map(|(_, usage)| usage.completion_tokens).sum();
+        let spent: u64 = llm.spending().iter().map(|(_, usage)| usage.completion_tokens).sum();
         println!("{spent} tokens written in all");
     }
     let sent = proxy.requests().len();
@@ -232,7 +233,7 @@ fn killed_while_a_real_model_writes_nothing_is_paid_twice() {
     let Some((_server, proxy)) = model("killed_while_a_real_model_writes_nothing_is_paid_twice") else { return };
     let home = tempfile::tempdir().unwrap();
     let mut settings = settings(&proxy, home.path(), READS);
-    settings.log.fsync = nouns::config::Fsync::Commit;
+    settings.log.fsync = types::config::FsyncPolicy::Commit;
     let turns = sample(home.path(), 20);
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let ingest = || {
@@ -267,15 +268,15 @@ fn streams_of_a_real_model_that_break_are_asked_again_once() {
     let mut service = open(&settings);
     super::support::ingest(&mut service, &sample(home.path(), 20));
     let evidence = ask(&service, "sample/harbour", "What did Elias buy from Herr Brodersen?");
-    let llm = Llm::open(&settings.llm, Some(settings.llm_directory())).unwrap();
+    let llm = LlmClient::open(&settings.llm, Some(settings.llm_directory())).unwrap();
     let answer = || {
         let mut shown = String::new();
-        let mut show = |piece: Streamed<'_>| match piece {
-            Streamed::Text(text) => shown.push_str(text),
-            Streamed::Restart => shown.clear(),
+        let mut show = |piece: ReplyPiece<'_>| match piece {
+            ReplyPiece::Text(text) => shown.push_str(text),
+            ReplyPiece::Restart => shown.clear(),
         };
         // Without a deadline: one with a deadline fails fast while the endpoint was just found down.
-        let found = llm::answer(&llm, &evidence, None, &Meter::default(), &mut show);
+        let found = llm::answer(&llm, &evidence, None, &UsageMeter::default(), &mut show);
         found.map(|answer| assert_eq!(answer.text, shown.trim(), "nothing is left of the broken stream"))
     };
     for after in [40, 700, 1_500] {
@@ -312,14 +313,14 @@ fn a_window_longer_than_a_real_models_context_is_split_or_refused_before_it_is_s
     let events =
         |text: &str| -> Vec<TurnEvent> { text.lines().map(|l| TurnEvent::from_json(l.as_bytes()).unwrap()).collect() };
     service.log().append_turns(&events(&turns)).unwrap();
-    let done = service.finish(&mut |_| {}).unwrap();
+    let done = service.wait_for_model(&mut |_| {}).unwrap();
     assert_eq!((done.read + done.refused, done.left), (1, 0), "{done:?}");
     let sent = proxy.requests();
     assert!(sent.len() > 1, "one request for a window that does not fit");
     service.log().append_turns(&events(&lines("b", "t", &[("7", "Bo", &long)]))).unwrap();
     let end = r#"{"type":"session_end","bank":"b","session":"t"}"#;
     service.log().append_turns(&events(end)).unwrap();
-    let done = service.finish(&mut |_| {}).unwrap();
+    let done = service.wait_for_model(&mut |_| {}).unwrap();
     assert_eq!((done.read, done.refused, done.left), (0, 1, 0), "{done:?}");
     assert_eq!(proxy.requests().len(), sent.len(), "it was refused before it was sent");
     nothing_invalid_is_kept(&service);

@@ -6,15 +6,16 @@ use std::{
     time::Duration,
 };
 
-use nouns::model::TurnEvent;
-use ripplemem::{log::Topic, pipeline::Service};
+use logs::Topic;
+use ripplemem::PipelineDriver;
+use types::model::TurnEvent;
 
 use super::{
     oracle::Dice,
     support::{census, data, ingest, kill_rounds, lines, open, pipeline, write},
 };
 
-fn turns(service: &Service) -> Vec<TurnEvent> {
+fn turns(service: &PipelineDriver) -> Vec<TurnEvent> {
     let records = service.log().read(Topic::Turns, 0, 0, 100_000).unwrap().records;
     records.iter().map(|r| TurnEvent::from_json(r.value.as_deref().unwrap()).unwrap()).collect()
 }
@@ -26,7 +27,7 @@ fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
     let extra = "log.fsync = \"commit\"\nembed.read_turns = 16\n";
     let settings = |home: &std::path::Path| {
         let mut pipeline = pipeline(home, "embed.read_turns = 16");
-        pipeline.log.fsync = nouns::config::Fsync::Commit;
+        pipeline.log.fsync = types::config::FsyncPolicy::Commit;
         pipeline
     };
     let mut service = open(&settings(calm.path()));
@@ -123,7 +124,7 @@ fn a_run_that_is_killed_while_a_bank_is_behind_loses_nothing_and_doubles_nothing
         );
         let mut dice = Dice(1_000 + round);
         let mut pipeline = pipeline(home.path(), "");
-        pipeline.log.fsync = nouns::config::Fsync::Commit;
+        pipeline.log.fsync = types::config::FsyncPolicy::Commit;
         for _ in 0..1 + dice.below(3) {
             let mut child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
                 .args(["run", settings.to_str().unwrap()])

@@ -6,12 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::memory::Census;
-use nouns::{config::Pipeline, model::TurnEvent};
-use ripplemem::{
-    log::{Log, Topic},
-    pipeline::{self, ReembedReport},
-};
+use logs::{Log, Topic};
+use memory::index::GraphCensus;
+use ripplemem::ReembedReport;
+use types::{config::Pipeline, model::TurnEvent};
 
 use super::{
     broker_process::Broker,
@@ -34,11 +32,11 @@ fn with(pipeline: &Pipeline, model: &str) -> Pipeline {
 }
 
 fn reembed(pipeline: &Pipeline) -> ReembedReport {
-    pipeline::reembed(pipeline, false, &mut |_| {}).unwrap()
+    ripplemem::reembed(pipeline, false, &mut |_| {}).unwrap()
 }
 
 /// The memory of a log that had this model from the start.
-fn from_the_start(pipeline: &Pipeline, turns: &[&[TurnEvent]]) -> Census {
+fn from_the_start(pipeline: &Pipeline, turns: &[&[TurnEvent]]) -> GraphCensus {
     let home = tempfile::tempdir().unwrap();
     let mut pipeline = pipeline.clone();
     pipeline.log.directory = home.path().join("log");
@@ -110,18 +108,18 @@ fn a_memory_moves_to_another_model_and_takes_more_turns() {
         let error = refusal(&first);
         assert!(error.contains("ripplemem reembed") && error.contains("other ("), "{error}");
         // A second run only removes the old generation.
-        let again = pipeline::reembed(&second, true, &mut |_| {}).unwrap();
+        let again = ripplemem::reembed(&second, true, &mut |_| {}).unwrap();
         assert_eq!((again.from, again.dropped), (None, vec!["memory".to_owned()]));
         assert_eq!(census(&open(&second)), whole);
         // Back to the first model makes a third generation.
-        let done = pipeline::reembed(&first, true, &mut |_| {}).unwrap();
+        let done = ripplemem::reembed(&first, true, &mut |_| {}).unwrap();
         assert_eq!((done.name.as_str(), done.dropped), ("memory-3", vec!["memory-2".to_owned()]));
         assert_eq!(census(&open(&first)), from_the_start(&first, &[before, &papers, &more, after]));
     }
 }
 
 fn refusal(pipeline: &Pipeline) -> String {
-    let question = nouns::model::Question::new(nouns::model::Bank::parse(BANK).unwrap(), "Which books?");
+    let question = types::model::Question::new(types::model::Bank::parse(BANK).unwrap(), "Which books?");
     open(pipeline).ask(&question).unwrap_err().to_string()
 }
 
@@ -185,7 +183,7 @@ fn a_memory_moves_to_the_real_model() {
     let home = tempfile::tempdir().unwrap();
     let first = pipeline(home.path(), "");
     let second = with(&first, "");
-    if let Err(error) = pipeline::check_model(&second) {
+    if let Err(error) = ripplemem::check_model(&second) {
         return skip("reembed::a_memory_moves_to_the_real_model", &error.to_string());
     }
     let turns: Vec<TurnEvent> = sample().into_iter().take(40).collect();

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use nouns::model::{EventTime, MemoryRecord};
-use ripplemem::log::{Record, Topic};
+use logs::{LogRecord, Topic};
+use types::model::{EventTime, MemoryRecord};
 
 use super::support::{Python, data, fails, ingest, lines, open, pipeline, ripplemem, rows, write};
 
@@ -65,7 +65,7 @@ fn pyarrow_reads_a_replayed_log() {
     let read = rows(&python, by_bank.join("memory").to_str().unwrap());
     assert_eq!((read.len(), banks(&read)), (memory.len(), 1));
     let units: u64 = read.iter().map(|row| row["units"].as_u64().unwrap_or_default()).sum();
-    let of = |record: &Record| serde_json::from_slice::<MemoryRecord>(record.value.as_ref()?).ok();
+    let of = |record: &LogRecord| serde_json::from_slice::<MemoryRecord>(record.value.as_ref()?).ok();
     assert_eq!(units, memory.iter().filter_map(of).map(|record| record.units.len() as u64).sum::<u64>());
     assert!(units > 0);
 }

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, io::Read};
 
 use models::embed::setup::RERANKER;
-use nouns::{
-    config::Pipeline,
-    model::{Bank, Provenance, Question, StepName, Subject, SubjectId},
-};
-use ripplemem::snapshot::AsOf;
 use serde_json::json;
+use snapshots::AsOf;
+use types::{
+    config::Pipeline,
+    model::{Bank, ExplanationQuery, ExplanationStepName, Provenance, Question, SubjectId},
+};
 
 use super::{
     event_stream::EventStream,
@@ -59,9 +59,9 @@ fn it_orders_the_answers_of_now_and_of_the_past_and_explanations_but_no_followed
         let Some(Provenance::Familiar { terms, .. }) = unit.provenance.first() else { panic!("{unit:?}") };
         assert!((terms.rerank - (logits[&unit.id] - least)).abs() < 1e-9, "{unit:?}");
     }
-    let subject = Subject { id: SubjectId::Turn("2".to_owned()), part: None, every_part: false };
+    let subject = ExplanationQuery { id: SubjectId::Turn("2".to_owned()), part: None, every_part: false };
     let explanation = service.explain(&question, subject, None).unwrap();
-    let score = explanation.step(StepName::Score).unwrap();
+    let score = explanation.step(ExplanationStepName::Score).unwrap();
     assert_eq!([&score.numbers["logit"], &score.numbers["rank"]], [&json!(logits[&now.units[0].id]), &json!(1)]);
     assert!(score.sentence.contains(RERANKER), "{}", score.sentence);
 

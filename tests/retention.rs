@@ -6,20 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use erasure::{ErasureVerdict, ExpiredTurns, ForgetStage, Receipt, RetentionRunner, forget_turns, verify};
 use jiff::Timestamp;
-use nouns::{
+use logs::Topic;
+use pipeline::{Cancellation, PipelineError, stored_turns};
+use ripplemem::{Memory, PipelineDriver};
+use serde_json::{Value, json};
+use types::{
     config::Pipeline,
     model::{Bank, EventTime, TurnEvent},
 };
-use ripplemem::{
-    Memory,
-    log::Topic,
-    pipeline::{
-        Cancellation, ForgetStage, Outlived, PipelineError, Receipt, Retention, Service, Verdict, forget_turns,
-        held_turns, verify,
-    },
-};
-use serde_json::{Value, json};
 
 use super::{
     http_service::{HttpService, pipeline_file},
@@ -69,28 +65,28 @@ fn talk() -> Vec<TurnEvent> {
     ["acme", "acme/support", "acme/legal", "acme2"].into_iter().flat_map(of_bank).collect()
 }
 
-fn append(service: &mut Service, events: &[TurnEvent]) {
+fn append(service: &mut PipelineDriver, events: &[TurnEvent]) {
     service.log().append_turns(events).unwrap();
     service.catch_up().unwrap();
 }
 
 /// The ids of the turns of a bank, in the order of time.
-fn held(service: &Service, name: &str) -> Vec<String> {
-    let held = held_turns(service.log(), &bank(name), &|_| true, usize::MAX).unwrap();
+fn held(service: &PipelineDriver, name: &str) -> Vec<String> {
+    let held = stored_turns(service.log(), &bank(name), &|_| true, usize::MAX).unwrap();
     held.iter().map(|held| held.turn.turn.clone()).collect()
 }
 
 /// What no rule of a pipeline keeps at a time.
-fn outlived(pipeline: &Pipeline, service: &Service, now_ms: i64) -> Vec<Outlived> {
-    Retention::of(pipeline, service.log()).look(now_ms).unwrap().outlived
+fn outlived(pipeline: &Pipeline, service: &PipelineDriver, now_ms: i64) -> Vec<ExpiredTurns> {
+    RetentionRunner::of(pipeline, service.log()).scan(now_ms).unwrap().outlived
 }
 
 /// A bank, the number of a rule, and the turns that it names.
 type Named<'o> = (&'o str, u64, Vec<&'o str>);
 
-fn named(outlived: &[Outlived]) -> Vec<Named<'_>> {
+fn named(outlived: &[ExpiredTurns]) -> Vec<Named<'_>> {
     let mut named = Vec::new();
-    for Outlived { bank, by_rule } in outlived {
+    for ExpiredTurns { bank, by_rule } in outlived {
         for (rule, turns) in by_rule {
             named.push((bank.as_str(), rule.rule, turns.iter().map(String::as_str).collect()));
         }
@@ -117,7 +113,7 @@ fn rules_delete_exactly_what_they_do_not_keep_and_a_replay_gives_the_same() {
         "a look changes nothing"
     );
 
-    gone.iter().for_each(|of_bank| Retention::of(&pipeline, service.log()).delete(of_bank, now).unwrap());
+    gone.iter().for_each(|of_bank| RetentionRunner::of(&pipeline, service.log()).delete(of_bank, now).unwrap());
     service.catch_up().unwrap();
     assert_eq!(held(&service, "acme"), ["s1", "s2", "s3"]);
     assert_eq!(held(&service, "acme/support"), ["s2", "s3"]);
@@ -147,7 +143,7 @@ fn rules_delete_exactly_what_they_do_not_keep_and_a_replay_gives_the_same() {
 
     // Their words go as those of any operation; another bank keeps its own.
     assert_eq!(service.erase().unwrap().turns, 5);
-    for (name, expected) in [("acme", Verdict::Gone), ("acme2", Verdict::Stored)] {
+    for (name, expected) in [("acme", ErasureVerdict::Gone), ("acme2", ErasureVerdict::Stored)] {
         let words = format!("in {name} I saw {OLD}");
         assert_eq!(verify(&pipeline, &[words], &[], Timestamp::now()).unwrap().verdict, expected, "{name}");
     }
@@ -201,7 +197,7 @@ fn a_hold_refuses_requests_by_name_and_takes_what_a_platform_sends() {
     let mut service = open(&pipeline);
     append(&mut service, &talk());
     let end = service.log().end(Topic::Turns, 0).unwrap();
-    let forget = |service: &Service, name: &str| {
+    let forget = |service: &PipelineDriver, name: &str| {
         forget_turns(service.log(), &pipeline.forget, &bank(name), ["w1".to_owned()]).map(drop)
     };
     let refused = forget(&service, "acme/legal").unwrap_err();

@@ -3,8 +3,8 @@
 
 use std::{fs, path::Path};
 
-use nouns::{config, schema};
-use ripplemem::snapshot::{Table, UpdateTable};
+use snapshots::{ArchiveTable, UpdateTable};
+use types::{config, schema};
 
 use super::support::check_golden;
 
@@ -13,7 +13,7 @@ fn schema_files_have_not_drifted() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/topics");
     let mut expected = Vec::new();
     for (name, schema) in schema::schemas().into_iter().chain(server::api::forget_schemas()) {
-        check_golden(&format!("schemas/topics/{name}.v1.json"), &schema::text(&schema));
+        check_golden(&format!("schemas/topics/{name}.v1.json"), &schema::schema_text(&schema));
         expected.push(directory.join(format!("{name}.v1.json")));
     }
     for file in fs::read_dir(&directory).unwrap() {
@@ -23,24 +23,24 @@ fn schema_files_have_not_drifted() {
 
 #[test]
 fn statements_of_tables_have_not_drifted() {
-    for table in Table::ALL {
+    for table in ArchiveTable::ALL {
         check_golden(&format!("schemas/tables/{}.v1.json", table.name()), &table.statement());
     }
     for table in UpdateTable::ALL {
         check_golden(&format!("schemas/tables/snapshot-{}.v1.json", table.name()), &table.statement());
     }
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/tables");
-    assert_eq!(fs::read_dir(&directory).unwrap().count(), Table::ALL.len() + UpdateTable::ALL.len());
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), ArchiveTable::ALL.len() + UpdateTable::ALL.len());
 }
 
 #[test]
 fn the_schema_of_an_exported_bank_has_not_drifted() {
-    check_golden("schemas/bank.v1.json", &schema::text(&schema::bank()));
+    check_golden("schemas/bank.v1.json", &schema::schema_text(&schema::bank_schema()));
 }
 
 #[test]
 fn the_schema_of_a_pipeline_file_has_not_drifted() {
-    check_golden("schemas/pipeline.v1.json", &schema::text(&schema::pipeline()));
+    check_golden("schemas/pipeline.v1.json", &schema::schema_text(&schema::pipeline_schema()));
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn the_openapi_document_can_be_made_into_types() {
 /// Every key of a pipeline file is on the page, described as its doc comment says.
 #[test]
 fn the_page_of_configuration_has_not_drifted() {
-    check_golden("docs/configuration.md", &config::page());
+    check_golden("docs/configuration.md", &config::reference_page());
 }
 
 #[test]
 fn pipeline_files_obey_their_schema() {
-    let schema = serde_json::to_value(schema::pipeline()).unwrap();
+    let schema = serde_json::to_value(schema::pipeline_schema()).unwrap();
     for file in super::pipelines::files() {
         let table: toml::Table = fs::read_to_string(&file).unwrap().parse().unwrap();
         super::support::obeys(&serde_json::to_value(table).unwrap(), &schema, &schema, &file.display().to_string());
@@ -88,7 +88,7 @@ fn records_of_the_sample_have_the_fields_of_their_schema() {
     let mut service = super::support::open(&super::support::pipeline(home.path(), ""));
     super::support::ingest(&mut service, &super::support::data("sample.jsonl"));
     let evidence = super::support::ask(&service, "sample/harbour", "What does Marta sing?");
-    let memory = service.log().read(ripplemem::log::Topic::Memory, 0, 0, 1).unwrap().records.remove(0);
+    let memory = service.log().read(logs::Topic::Memory, 0, 0, 1).unwrap().records.remove(0);
     let records = [
         ("memory", serde_json::from_slice(&memory.value.unwrap()).unwrap()),
         ("answers", serde_json::to_value(&evidence).unwrap()),

@@ -7,14 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use logs::Topic;
 use models::embed;
-use nouns::{
+use pipeline::PipelineError;
+use ripplemem::PipelineDriver;
+use types::{
     config::Pipeline,
     model::{Bank, DeadLetter, Question, SpannedText, TurnEvent},
-};
-use ripplemem::{
-    log::Topic,
-    pipeline::{PipelineError, Service},
 };
 
 use serde_json::json;
@@ -35,8 +34,8 @@ pub(crate) fn settings(server: &ScriptedModel, home: &std::path::Path, model: &s
         .unwrap()
 }
 
-fn open(settings: &Pipeline) -> Result<Service, ripplemem::pipeline::PipelineError> {
-    Service::open(settings, &mut |_| {})
+fn open(settings: &Pipeline) -> Result<PipelineDriver, pipeline::PipelineError> {
+    PipelineDriver::open(settings, &mut |_| {})
 }
 
 #[test]
@@ -123,12 +122,12 @@ fn a_declined_text_is_shortened_or_a_dead_letter_of_its_window_and_the_others_ar
     assert!(ask(&service, "b", "Who plays the bassoon?").context.contains("bassoon"));
 }
 
-fn letters(service: &Service) -> Vec<DeadLetter> {
+fn letters(service: &PipelineDriver) -> Vec<DeadLetter> {
     let letters = service.log().read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
     letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect()
 }
 
-fn append(service: &Service, turns: &[(&str, &str, &str)]) {
+fn append(service: &PipelineDriver, turns: &[(&str, &str, &str)]) {
     let events: Vec<_> =
         lines("b", "s", turns).lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
     service.log().append_turns(&events).unwrap();

@@ -7,12 +7,14 @@ use std::{
     time::Duration,
 };
 
-use heart::memory::Census;
-use nouns::{
+use logs::Topic;
+use memory::index::GraphCensus;
+use ripplemem::PipelineDriver;
+use snapshots::AsOf;
+use types::{
     config::{Pipeline, SnapshotSettings},
     model::{Bank, Question, TurnEvent},
 };
-use ripplemem::{log::Topic, pipeline::Service, snapshot::AsOf};
 
 use super::{
     oracle::Dice,
@@ -28,7 +30,7 @@ fn with_snapshots(home: &Path, extra: &str) -> Pipeline {
     pipeline
 }
 
-fn append(service: &mut Service, jsonl: &str) {
+fn append(service: &mut PipelineDriver, jsonl: &str) {
     let events: Vec<TurnEvent> = jsonl.lines().map(|l| TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
     service.log().append_turns(&events).unwrap();
     service.catch_up().unwrap();
@@ -117,7 +119,7 @@ fn an_as_of_question_gets_the_answer_of_its_time() {
     let home = tempfile::tempdir().unwrap();
     let bank = Bank::parse("b").unwrap();
     let mut service = open(&with_snapshots(home.path(), "extract.unit_turns = 1"));
-    let mut moments: Vec<(u64, Census)> = Vec::new();
+    let mut moments: Vec<(u64, GraphCensus)> = Vec::new();
     let said = [
         "The red kayak is stored in the boathouse",
         "Marta sold the red kayak to her neighbour",
@@ -237,7 +239,7 @@ fn a_snapshot_of_another_log_is_refused() {
     drop(service);
     fs::remove_dir_all(home.path().join("log")).unwrap();
     let refused = |what: &str| {
-        let error = Service::open(&with_snapshots(home.path(), ""), &mut |_| {}).err().unwrap().to_string();
+        let error = PipelineDriver::open(&with_snapshots(home.path(), ""), &mut |_| {}).err().unwrap().to_string();
         assert!(error.contains("another log") && error.contains(what), "{error}");
     };
     refused("the log ends at 0");
@@ -348,7 +350,7 @@ fn a_restore_killed_at_any_moment() {
         child.kill().unwrap();
         child.wait().unwrap();
         let replayed = census(&open(&without));
-        let (restored, warnings) = with_warnings(|| Service::open(&pipeline, &mut |_| {}).unwrap());
+        let (restored, warnings) = with_warnings(|| PipelineDriver::open(&pipeline, &mut |_| {}).unwrap());
         assert_eq!(census(&restored), replayed, "round {round}");
         assert!(warnings.is_empty(), "round {round}: {warnings:?}");
     }

@@ -7,16 +7,17 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use heart::memory::Census;
+use ingest::IngestReport;
+use memory::index::GraphCensus;
 use models::embed::{
-    assets,
-    setup::{DEFAULT_MODEL, RERANKER, found, wanted_files},
+    asset_paths,
+    setup::{DEFAULT_MODEL, RERANKER, find_installed, required_files},
 };
-use nouns::{
+use ripplemem::PipelineDriver;
+use types::{
     config::{Pipeline, SourceSettings},
     model::{Bank, Evidence, Question},
 };
-use ripplemem::pipeline::{Ingested, Service};
 
 use serde_json::Value;
 
@@ -40,21 +41,21 @@ pub(crate) fn kill_rounds(variable: &str) -> u64 {
     std::env::var(variable).map_or(3, |rounds| rounds.parse().unwrap())
 }
 
-pub(crate) fn open(pipeline: &Pipeline) -> Service {
-    Service::open(pipeline, &mut |_| {}).unwrap()
+pub(crate) fn open(pipeline: &Pipeline) -> PipelineDriver {
+    PipelineDriver::open(pipeline, &mut |_| {}).unwrap()
 }
 
 /// Ingests a JSON Lines file to its end.
-pub(crate) fn ingest(service: &mut Service, path: &Path) -> Ingested {
+pub(crate) fn ingest(service: &mut PipelineDriver, path: &Path) -> IngestReport {
     let mut source = sources::open(&SourceSettings::new("jsonl", path)).unwrap();
     service.ingest(&mut *source, &mut |_| {}).unwrap()
 }
 
-pub(crate) fn census(service: &Service) -> Census {
+pub(crate) fn census(service: &PipelineDriver) -> GraphCensus {
     service.replica().digest(None).unwrap().value
 }
 
-pub(crate) fn ask(service: &Service, bank: &str, text: &str) -> Evidence {
+pub(crate) fn ask(service: &PipelineDriver, bank: &str, text: &str) -> Evidence {
     let question = Question::new(Bank::parse(bank).unwrap(), text);
     service.ask(&question).unwrap()
 }
@@ -200,9 +201,9 @@ pub(crate) fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
 
 /// Whether this machine has the reranker; the test is named as skipped where it has none.
 pub(crate) fn has_reranker(test: &str) -> bool {
-    let homes = assets::homes();
-    let wanted = wanted_files(std::env::consts::ARCH, &[RERANKER.to_owned()]).unwrap_or_default();
-    let is_here = !wanted.is_empty() && wanted.iter().all(|file| found(&homes, file).is_some());
+    let homes = asset_paths::homes();
+    let wanted = required_files(std::env::consts::ARCH, &[RERANKER.to_owned()]).unwrap_or_default();
+    let is_here = !wanted.is_empty() && wanted.iter().all(|file| find_installed(&homes, file).is_some());
     if !is_here {
         skip(test, "the reranker is not set up; run scripts/setup --reranker");
     }
@@ -211,9 +212,9 @@ pub(crate) fn has_reranker(test: &str) -> bool {
 
 /// Whether the default model can be loaded.
 pub(crate) fn has_default_model() -> bool {
-    let homes = assets::homes();
-    let wanted = wanted_files(std::env::consts::ARCH, &[DEFAULT_MODEL.to_owned()]).unwrap_or_default();
-    !wanted.is_empty() && wanted.iter().all(|file| found(&homes, file).is_some())
+    let homes = asset_paths::homes();
+    let wanted = required_files(std::env::consts::ARCH, &[DEFAULT_MODEL.to_owned()]).unwrap_or_default();
+    !wanted.is_empty() && wanted.iter().all(|file| find_installed(&homes, file).is_some())
 }
 
 /// Asserts that a file of the repository holds this text; with `REWRITE=1` writes it.

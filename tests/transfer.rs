@@ -8,15 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use heart::memory::Census;
-use nouns::{
+use erasure::{RetentionRunner, forget_turns};
+use logs::{Log, Topic, partition_of};
+use memory::index::GraphCensus;
+use ripplemem::{ImportReport, PipelineDriver, TransferError};
+use snapshots::AsOf;
+use types::{
     config::{Pipeline, SourceSettings},
     model::{Bank, Question, TurnEvent},
-};
-use ripplemem::{
-    log::{Log, Topic, partition_of},
-    pipeline::{self, ImportReport, Retention, Service, TransferError, forget_turns},
-    snapshot::AsOf,
 };
 
 use super::{
@@ -39,7 +38,7 @@ pub(crate) fn events(text: &str) -> Vec<TurnEvent> {
 }
 
 /// Ingests events in small batches, as a service reads them.
-pub(crate) fn feed(service: &mut Service, events: &[TurnEvent]) {
+pub(crate) fn feed(service: &mut PipelineDriver, events: &[TurnEvent]) {
     for some in events.chunks(16) {
         service.log().append_turns(some).unwrap();
         service.catch_up().unwrap();
@@ -51,14 +50,14 @@ fn bank() -> Bank {
 }
 
 fn export(from: &Pipeline, to: &Path) {
-    pipeline::export(from, &bank(), to, &mut |_| {}).unwrap();
+    ripplemem::export(from, &bank(), to, &mut |_| {}).unwrap();
 }
 
 fn import(to: &Pipeline, from: &Path) -> Result<ImportReport, TransferError> {
-    pipeline::import(to, from, &mut |_| {})
+    ripplemem::import(to, from, &mut |_| {})
 }
 
-fn of_bank(service: &Service) -> Census {
+fn of_bank(service: &PipelineDriver) -> GraphCensus {
     service.replica().digest(Some(&bank())).unwrap().value
 }
 
@@ -175,7 +174,7 @@ fn what_was_imported_is_older_than_what_the_log_took_and_counts_from_the_import_
     // Said before the others, and stored after them.
     let last = lines(BANK, "t", &[("4", "Bo", "The oars are in the loft.")]).replace("2024-05-", "2024-04-");
     feed(&mut service, &events(&last));
-    let gone = Retention::of(&second, service.log()).look(0).unwrap();
+    let gone = RetentionRunner::of(&second, service.log()).scan(0).unwrap();
     let named: Vec<&str> =
         gone.outlived.iter().flat_map(|of| &of.by_rule).flat_map(|(_, turns)| turns).map(|t| &**t).collect();
     assert_eq!(named, ["1", "2", "3"]);
@@ -291,7 +290,7 @@ fn an_invalid_file_is_refused_before_anything_is_written() {
     feed(&mut open(&first), &deletion("h1-03"));
     let error = import(&first, &file).unwrap_err().to_string();
     assert!(error.contains("holds it already") && error.contains("differs"), "{error}");
-    let error = pipeline::export(&first, &Bank::parse("nobody").unwrap(), &zst, &mut |_| {}).unwrap_err().to_string();
+    let error = ripplemem::export(&first, &Bank::parse("nobody").unwrap(), &zst, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("bank nobody") && fs::read(&zst).unwrap() == bytes, "{error}");
 }
 
@@ -338,7 +337,7 @@ fn an_import_under_other_settings_reports_them() {
 }
 
 /// A bank so large that an import takes several transactions.
-pub(crate) fn large(service: &mut Service) {
+pub(crate) fn large(service: &mut PipelineDriver) {
     let text = "Harbour report number N counts some blue boats and a lighthouse keeper who sings in the evening. ";
     let turns: String = (0..1_200)
         .map(|n| {
@@ -460,7 +459,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     feed(&mut original, after);
     feed(&mut original, &deletion("h1-03"));
     let expected = of_bank(&original);
-    let there = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
+    let there = PipelineDriver::open(&home.pipeline(), &mut |_| {}).unwrap();
     assert_eq!(of_bank(&there), expected, "{}", home.told());
     for (bank, turns) in &sent {
         let records = there.log().read(Topic::Memory, partition, 0, 100_000).unwrap().records;

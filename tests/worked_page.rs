@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use nouns::{
+use pipeline::PipelineError;
+use ripplemem::PipelineDriver;
+use types::{
     config::Pipeline,
     model::{Channel, Evidence, Provenance},
 };
-use ripplemem::pipeline::{PipelineError, Service};
 
 use super::{
     skipped::skip,
@@ -20,13 +21,13 @@ const BOOKS: [&str; 4] = ["h1-14", "h4-18", "h7-24", "h10-14"];
 const LAST: &str = "h10-14";
 /// Vectors differ a little between kinds of processors, and so may what lies at the cutoff: without
 /// instructions for products of bytes the default quotes 26 units instead of 23.
-const MOST_DIFFERENT: usize = 4;
+const MAX_DIFFERENT: usize = 4;
 
-fn service(home: &Path, settings: &str) -> Option<Service> {
+fn service(home: &Path, settings: &str) -> Option<PipelineDriver> {
     let mut pipeline = Pipeline::parse(&format!("version = 1\n{settings}")).unwrap();
     pipeline.log.directory = home.join(&pipeline.profile);
-    match Service::open(&pipeline, &mut |_| {}).and_then(|mut service| service.catch_up().map(|_| service)) {
-        Ok(mut service) => match service.log().end(ripplemem::log::Topic::Turns, 0).unwrap() {
+    match PipelineDriver::open(&pipeline, &mut |_| {}).and_then(|mut service| service.catch_up().map(|_| service)) {
+        Ok(mut service) => match service.log().end(logs::Topic::Turns, 0).unwrap() {
             0 => {
                 ingest(&mut service, &data("sample.jsonl"));
                 Some(service)
@@ -66,7 +67,7 @@ fn a_question_flat_and_recollected() {
         let (said, books) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
         let said: usize = said.rsplit_once("| ").unwrap().1.parse().unwrap();
         assert_eq!(books, format!("{found} of 4"), "{row}");
-        assert!(said.abs_diff(units) <= MOST_DIFFERENT, "{row}: {units}");
+        assert!(said.abs_diff(units) <= MAX_DIFFERENT, "{row}: {units}");
         if settings == paper("") {
             let last = evidence.units.iter().find(|unit| unit.sources.iter().any(|turn| turn == LAST)).unwrap();
             assert!(page.contains(&last.restatement), "{}", last.restatement);

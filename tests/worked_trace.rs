@@ -6,15 +6,15 @@
 
 use std::{fs, sync::Arc};
 
-use heart::{
-    memory::{Extraction, Listeners, Load, MemoryHandle, RecordKey},
+use memory::{
+    index::{ChangeListeners, RecordKey, RecordLoad, RecordUnits, ShardHandle},
     recall::{self, RulesPlanner},
 };
-use nouns::{
+use types::{
     config::Pipeline,
     model::{
-        Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, Position, Question,
-        SCHEMA_VERSION, Score, SessionId, Unit, UnitId, Vector, WindowId, WindowState,
+        Bank, Cues, EventTime, Interval, LogPosition, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION,
+        Score, SessionId, TextFeatures, Unit, UnitId, UnitPart, Vector, WindowId, WindowState,
     },
 };
 
@@ -76,7 +76,7 @@ fn vector(i: usize, axes: [f32; 3]) -> Vector {
     Vector::from(v)
 }
 
-fn load(memory: &MemoryHandle, bank: &Bank) {
+fn load(memory: &ShardHandle, bank: &Bank) {
     for session in ["april", "may", "may2", "june"] {
         let window = WindowId { session: SessionId(format!("caller:{session}")), start: 0 };
         let of_session = UNITS.iter().enumerate().filter(|(_, u)| u.0 == session).enumerate();
@@ -85,7 +85,7 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
             let participants = people.iter().map(|p| (*p).to_owned()).collect();
             let cues = Cues { participants, locations: Vec::new(), time: Some(Interval::at(said_at)) };
             let sources = vec![format!("{session}:{}", ordinal + 1)];
-            let part = Part {
+            let part = UnitPart {
                 turn: sources[0].clone(),
                 ordinal: ordinal as u32,
                 speaker: people[people.len() - 1].to_owned(),
@@ -93,7 +93,7 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
                 said_at,
                 text: (*said).to_owned(),
                 range: None,
-                marks: Marks::default(),
+                marks: TextFeatures::default(),
                 vectors: Vec::new(),
                 pair: None,
             };
@@ -121,9 +121,9 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
             units: units.collect(),
         };
         let key = RecordKey::from(&MemoryKey { bank: bank.clone(), window, turn: None, part: 0 });
-        let extraction = Arc::new(Extraction::new(&record, AXES).unwrap());
-        let reflects = vec![Position { topic: "memory".into(), partition: 0, next_offset: 4 }];
-        memory.load(Load { changes: vec![(key, Some(extraction))], reflects, ..Load::default() }).unwrap();
+        let extraction = Arc::new(RecordUnits::new(&record, AXES).unwrap());
+        let reflects = vec![LogPosition { topic: "memory".into(), partition: 0, next_offset: 4 }];
+        memory.load(RecordLoad { changes: vec![(key, Some(extraction))], reflects, ..RecordLoad::default() }).unwrap();
     }
 }
 
@@ -132,9 +132,10 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     let mut pipeline = Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap();
     // A first hop that is as narrow for seven units as the paper's is for a whole dialogue.
     (pipeline.recall.semantic, pipeline.recall.lexical, pipeline.recall.cue) = (3, 2, 3);
-    let model = nouns::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
+    let model = types::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
     let memory =
-        MemoryHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold), Listeners::default()).unwrap();
+        ShardHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold), ChangeListeners::default())
+            .unwrap();
     let bank = Bank::parse("readers").unwrap();
     load(&memory, &bank);
 
@@ -143,10 +144,10 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     let axes = |text: &str| if text == QUESTION { [1.0, 0.0, 0.0] } else { [0.6, 0.8, 0.0] };
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(|text| vector(0, axes(text))).collect());
     let planner = RulesPlanner::new(&model);
-    let models = recall::AskedModels { embed: &mut embed, model: &model_ref, rerank: None };
+    let models = recall::RecallModels { embed: &mut embed, model: &model_ref, rerank: None };
     let evidence = recall::recollect(&memory, models, &question, &planner, &pipeline.recall).unwrap();
 
-    let page = format!("{}\n----\n{}", recall::trace(&evidence), evidence.context);
+    let page = format!("{}\n----\n{}", recall::render_trace(&evidence), evidence.context);
     let golden = data("golden/worked_trace.txt");
     if std::env::var_os("REWRITE").is_some() {
         fs::write(&golden, &page).unwrap();

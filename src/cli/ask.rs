@@ -14,26 +14,26 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use heart::recall;
-use models::llm::{self, Answer, Citation, Llm, Meter, Streamed};
-use nouns::{
-    config::{LogKind, Pipeline},
-    model::{Bank, EventTime, Evidence, Question, SaidBefore, Usage},
-};
-use ripplemem::{pipeline, snapshot::AsOf};
+use memory::recall;
+use models::llm::{self, Citation, LlmAnswer, LlmClient, ReplyPiece, UsageMeter};
 use serde::Serialize;
-use server::{Reached, api};
+use server::{MemoryHttpClient, api};
+use snapshots::AsOf;
 use terminal::{print, say};
+use types::{
+    config::{LogKind, Pipeline},
+    model::{Bank, EventTime, Evidence, ModelUsage, PrecedingTurn, Question},
+};
 
 use super::{
     as_of_argument::parse_as_of,
-    memory_arguments::MemoryArguments,
-    reached::{Memory, end_of, open_or_reach},
+    memory_access::{MemoryAccess, durable_end, open_or_reach},
+    memory_args::MemoryArgs,
 };
 
 /// Retrieve the evidence for a question.
 #[derive(Args)]
-pub(crate) struct Ask {
+pub(crate) struct AskArgs {
     /// The question.
     question: String,
     /// The bank to ask.
@@ -69,14 +69,14 @@ pub(crate) struct Ask {
     #[arg(long, conflicts_with = "trace")]
     answer: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
 /// How long another process may take for an answer, in milliseconds.
 pub(super) const ANSWER_TIMEOUT_MS: u64 = 600_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OutputFormat {
+enum AskFormat {
     Context,
     Trace,
     Json,
@@ -86,13 +86,13 @@ enum OutputFormat {
 
 /// Evidence with the model's answer.
 #[derive(Serialize)]
-struct AnsweredEvidence<'e> {
+struct AnswerOutput<'e> {
     #[serde(flatten)]
     evidence: &'e Evidence,
-    answer: &'e Answer,
+    answer: &'e LlmAnswer,
 }
 
-impl Ask {
+impl AskArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let format = self.format();
         let asked_at = self.at.as_deref().map(EventTime::parse).transpose()?;
@@ -103,32 +103,32 @@ impl Ask {
             most_tokens: self.most_tokens,
             ..Question::new(Bank::parse(&self.bank)?, self.question)
         };
-        let after = self.after.map(|text| {
-            pipeline::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET"))
-        });
+        let after = self
+            .after
+            .map(|text| replica::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET")));
         let as_of = self.as_of.as_deref().map(|text| parse_as_of("--as-of", text));
         let (after, as_of) = (after.transpose()?, as_of.transpose()?);
         let pipeline = self.memory.pipeline()?;
         let (evidence, cache) = evidence(&pipeline, &question, after, as_of)?;
         match format {
-            OutputFormat::AnswerJson if pipeline.llm.is_set() => {
+            AskFormat::AnswerJson if pipeline.llm.is_set() => {
                 let answer = answer(&pipeline, cache, &evidence, &mut |_| {})?;
-                print_json(&AnsweredEvidence { evidence: &evidence, answer: &answer })?;
+                print_json(&AnswerOutput { evidence: &evidence, answer: &answer })?;
             }
-            OutputFormat::Json | OutputFormat::AnswerJson => print_json(&evidence)?,
-            OutputFormat::Trace => print(&recall::trace(&evidence))?,
-            OutputFormat::Answer if pipeline.llm.is_set() => {
+            AskFormat::Json | AskFormat::AnswerJson => print_json(&evidence)?,
+            AskFormat::Trace => print(&recall::render_trace(&evidence))?,
+            AskFormat::Answer if pipeline.llm.is_set() => {
                 let mut usage = print_answer(&pipeline, cache, &evidence)?;
                 print_summary(&evidence);
                 usage += evidence.trace.llm.unwrap_or_default();
                 print_usage(&pipeline, usage);
             }
-            OutputFormat::Context | OutputFormat::Answer => {
+            AskFormat::Context | AskFormat::Answer => {
                 print(&evidence.context)?;
                 print_summary(&evidence);
             }
         }
-        if matches!(format, OutputFormat::Answer | OutputFormat::AnswerJson) && !pipeline.llm.is_set() {
+        if matches!(format, AskFormat::Answer | AskFormat::AnswerJson) && !pipeline.llm.is_set() {
             say(
                 "no language model is configured: this is the evidence. For an answer in words, write [llm] with endpoint \
                  and model into a pipeline file and name it with --pipeline; pipelines/llm.toml is one",
@@ -137,21 +137,21 @@ impl Ask {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn format(&self) -> OutputFormat {
+    fn format(&self) -> AskFormat {
         match (self.json, self.trace, self.answer) {
-            (true, _, true) => OutputFormat::AnswerJson,
-            (true, ..) => OutputFormat::Json,
-            (_, true, _) => OutputFormat::Trace,
-            (.., true) => OutputFormat::Answer,
-            _ => OutputFormat::Context,
+            (true, _, true) => AskFormat::AnswerJson,
+            (true, ..) => AskFormat::Json,
+            (_, true, _) => AskFormat::Trace,
+            (.., true) => AskFormat::Answer,
+            _ => AskFormat::Context,
         }
     }
 }
 
-fn said_before(said: &str) -> Result<SaidBefore> {
+fn said_before(said: &str) -> Result<PrecedingTurn> {
     let (speaker, text) =
         said.split_once(": ").with_context(|| format!("--said-before {said:?}: not SPEAKER: TEXT"))?;
-    Ok(SaidBefore { speaker: speaker.to_owned(), text: text.to_owned() })
+    Ok(PrecedingTurn { speaker: speaker.to_owned(), text: text.to_owned() })
 }
 
 /// Asks the running service, or the memory of an embedded log. Also returns the cache of the language model's responses
@@ -167,8 +167,8 @@ fn evidence(
         return Ok((server::ask(pipeline, question, after, as_of)?, None));
     }
     let mut service = match open_or_reach(pipeline)? {
-        Memory::Here(service) => service,
-        Memory::There(reached) => return Ok((ask_there(&reached, question, after, as_of)?, None)),
+        MemoryAccess::Here(service) => service,
+        MemoryAccess::There(reached) => return Ok((ask_there(&reached, question, after, as_of)?, None)),
     };
     // This process ends with the answer, so a window that the model started to read would be paid for in vain.
     service.pause_model();
@@ -182,17 +182,18 @@ fn evidence(
 
 /// Asks the process that has the memory open; like an answer here, its answer reflects every turn that is durable.
 fn ask_there(
-    reached: &Reached,
+    reached: &MemoryHttpClient,
     question: &Question,
     after: Option<(u32, u64)>,
     as_of: Option<AsOf>,
 ) -> Result<Evidence> {
     let after = match after {
         Some((partition, offset)) => Some(format!("{partition}:{offset}")),
-        None => end_of(reached, &question.bank)?,
+        None => durable_end(reached, &question.bank)?,
     };
     let as_of = as_of.map(as_of_text);
-    let ask = api::Ask { after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS), ..api::Ask::of(question.clone()) };
+    let ask =
+        api::AskRequest { after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS), ..api::AskRequest::of(question.clone()) };
     Ok(reached.post("/v1/ask", &ask)?)
 }
 
@@ -223,7 +224,7 @@ fn print_summary(evidence: &Evidence) {
     }
 }
 
-fn print_usage(pipeline: &Pipeline, usage: Usage) {
+fn print_usage(pipeline: &Pipeline, usage: ModelUsage) {
     say(&format!(
         "{}: {} calls, {} tokens, {:.1} s, counting cached responses",
         pipeline.llm.model,
@@ -238,23 +239,23 @@ fn answer(
     pipeline: &Pipeline,
     cache: Option<PathBuf>,
     evidence: &Evidence,
-    show: &mut dyn FnMut(Streamed<'_>),
-) -> Result<Answer> {
-    let llm = Llm::open(&pipeline.llm, cache)?;
+    show: &mut dyn FnMut(ReplyPiece<'_>),
+) -> Result<LlmAnswer> {
+    let llm = LlmClient::open(&pipeline.llm, cache)?;
     let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
-    Ok(llm::answer(&llm, evidence, Some(until), &Meter::default(), show)?)
+    Ok(llm::answer(&llm, evidence, Some(until), &UsageMeter::default(), show)?)
 }
 
 /// Prints the answer, then the lines that support it. Returns its usage.
-fn print_answer(pipeline: &Pipeline, cache: Option<PathBuf>, evidence: &Evidence) -> Result<Usage> {
+fn print_answer(pipeline: &Pipeline, cache: Option<PathBuf>, evidence: &Evidence) -> Result<ModelUsage> {
     let terminal = std::io::stdout().is_terminal();
     let (mut printed, mut shown) = (Ok(()), false);
     let answer = answer(pipeline, cache, evidence, &mut |piece| {
         let text = match piece {
-            Streamed::Text(text) => text,
+            ReplyPiece::Text(text) => text,
             // The text so far no longer counts: the answer starts over on a new line.
-            Streamed::Restart if shown => "\n",
-            Streamed::Restart => return,
+            ReplyPiece::Restart if shown => "\n",
+            ReplyPiece::Restart => return,
         };
         if terminal && printed.is_ok() {
             shown = true;

@@ -1,18 +1,18 @@
 //! The list of commands as one enum.
 //!
-//! In: `file::Command` for each command, where `Command` derives `clap::Args` and has
-//! `run(self) -> Result<ExitCode>`. Out: the enum `Command` that clap parses, and its dispatch.
+//! In: `file::CommandArgs => Command` for each command, where `CommandArgs` derives `clap::Args` and has
+//! `run(self) -> Result<ExitCode>`. Out: the enum `CliCommand` that clap parses, and its dispatch.
 
-/// Defines `Command` from a list of commands.
+/// Defines `CliCommand` from a list of commands.
 macro_rules! commands {
-    ($($(#[$feature:meta])? $file:ident :: $command:ident),+ $(,)?) => {
+    ($($(#[$feature:meta])? $file:ident :: $arguments:ident => $command:ident),+ $(,)?) => {
         /// What the process is told to do.
         #[derive(clap::Subcommand)]
-        pub(crate) enum Command {
-            $($(#[$feature])? $command($file::$command)),+
+        pub(crate) enum CliCommand {
+            $($(#[$feature])? $command($file::$arguments)),+
         }
 
-        impl Command {
+        impl CliCommand {
             /// Runs the command to its end.
             pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
                 match self {

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use models::llm::{Contract, Llm};
-use nouns::model::Bank;
+use models::llm::{Contract, LlmClient};
+use types::model::Bank;
 
-use super::{memory_arguments::MemoryArguments, usage_table::print_usage};
+use super::{memory_args::MemoryArgs, usage_table::print_usage};
 
 /// Show what was spent on the language model, by bank and purpose.
 #[derive(Args)]
-pub(crate) struct Cost {
+pub(crate) struct CostArgs {
     /// Only this bank.
     #[arg(long)]
     bank: Option<String>,
@@ -24,14 +24,14 @@ pub(crate) struct Cost {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Cost {
+impl CostArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
         let pipeline = self.memory.pipeline()?;
-        let llm = Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?;
+        let llm = LlmClient::open(&pipeline.llm, Some(pipeline.llm_directory()))?;
         let chosen = |of: &str| bank.as_ref().is_none_or(|bank| bank.as_str() == of);
         if self.windows {
             let mut expenses = llm.window_expenses()?;

@@ -11,22 +11,19 @@ use std::{
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use heart::recall::one_line;
-use nouns::{
+use erasure::{DeadLetterList, ErasureReport, LetterSelector, empty_letters, stored_dead_letters};
+use memory::recall::one_line;
+use server::api::{self, DeadLetterView, DeadLettersRequest};
+use terminal::{print, say};
+use types::{
     config::{LogKind, Pipeline},
     model::Bank,
 };
-use ripplemem::{
-    log,
-    pipeline::{Erased, HeldLetters, LetterSelector, empty_letters, held_letters},
-};
-use server::api::{self, DeadLetterView, SelectLetters};
-use terminal::{print, say};
 
 use super::{
-    forgets::{ensure_embedded, erased_line},
-    memory_arguments::MemoryArguments,
-    reached::{Memory, open_or_reach},
+    forget_receipts::{ensure_embedded, erased_line},
+    memory_access::{MemoryAccess, open_or_reach},
+    memory_args::MemoryArgs,
 };
 
 /// Characters of a record in a line.
@@ -34,7 +31,7 @@ const BEGINNING: usize = 80;
 
 /// List the records that were rejected (dead letters), or remove them.
 #[derive(Args)]
-pub(crate) struct DeadLetters {
+pub(crate) struct DeadLettersArgs {
     /// Letters that hold these words, in whatever form they are typed; - reads them from standard input, one a line.
     /// May be given several times.
     #[arg(long, allow_hyphen_values = true)]
@@ -70,10 +67,10 @@ pub(crate) struct DeadLetters {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl DeadLetters {
+impl DeadLettersArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
         let mut words = Vec::new();
@@ -102,31 +99,32 @@ impl DeadLetters {
         if self.remove {
             ensure_embedded(&pipeline)?;
         }
-        let asked = Asked { limit: self.limit as usize, json: self.json, remove: self.remove, yes: self.yes };
+        let asked =
+            DeadLetterOptions { limit: self.limit as usize, json: self.json, remove: self.remove, yes: self.yes };
         asked.carry_out(&pipeline, select)
     }
 }
 
 /// What becomes of the letters.
-struct Asked {
+struct DeadLetterOptions {
     limit: usize,
     json: bool,
     remove: bool,
     yes: bool,
 }
 
-impl Asked {
+impl DeadLetterOptions {
     fn carry_out(&self, pipeline: &Pipeline, select: LetterSelector) -> Result<ExitCode> {
-        let listed = |HeldLetters { count, latest }: HeldLetters| -> (u64, Vec<DeadLetterView>) {
+        let listed = |DeadLetterList { count, latest }: DeadLetterList| -> (u64, Vec<DeadLetterView>) {
             (count, latest.into_iter().map(DeadLetterView::of).collect())
         };
         if pipeline.log.kind == LogKind::Kafka {
-            let (count, shown) = listed(held_letters(&*log::open(&pipeline.log)?, &select, self.limit)?);
+            let (count, shown) = listed(stored_dead_letters(&*logs::open(&pipeline.log)?, &select, self.limit)?);
             return self.show(count, &shown).map(|()| ExitCode::SUCCESS);
         }
-        let (removed, erased): (u64, Option<Erased>) = match open_or_reach(pipeline)? {
-            Memory::Here(mut service) => {
-                let (count, shown) = listed(held_letters(service.log(), &select, self.limit)?);
+        let (removed, erased): (u64, Option<ErasureReport>) = match open_or_reach(pipeline)? {
+            MemoryAccess::Here(mut service) => {
+                let (count, shown) = listed(stored_dead_letters(service.log(), &select, self.limit)?);
                 self.show(count, &shown)?;
                 if !self.is_agreed(count)? {
                     return Ok(ExitCode::SUCCESS);
@@ -136,15 +134,16 @@ impl Asked {
                 let removed = empty_letters(service.log(), &pipeline.forget, &select, None)?;
                 (removed, if removed > 0 { Some(service.erase()?) } else { None })
             }
-            Memory::There(reached) => {
-                let list = SelectLetters { select, remove: false, limit: Some(self.limit) };
-                let api::DeadLetters { letters, shown, .. } = reached.post("/v1/admin/dead-letters", &list)?;
+            MemoryAccess::There(reached) => {
+                let list = DeadLettersRequest { select, remove: false, limit: Some(self.limit) };
+                let api::DeadLettersResponse { letters, shown, .. } = reached.post("/v1/admin/dead-letters", &list)?;
                 self.show(letters, &shown)?;
                 if !self.is_agreed(letters)? {
                     return Ok(ExitCode::SUCCESS);
                 }
-                let remove = SelectLetters { remove: true, limit: Some(0), ..list };
-                let api::DeadLetters { removed, erased, .. } = reached.post("/v1/admin/dead-letters", &remove)?;
+                let remove = DeadLettersRequest { remove: true, limit: Some(0), ..list };
+                let api::DeadLettersResponse { removed, erased, .. } =
+                    reached.post("/v1/admin/dead-letters", &remove)?;
                 (removed.unwrap_or_default(), erased)
             }
         };

@@ -11,22 +11,22 @@ use std::{collections::BTreeSet, fs, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use heart::recall;
-use models::embed::{assets, setup};
-use nouns::{
+use memory::recall;
+use models::embed::{asset_paths, setup};
+use ripplemem::PipelineDriver;
+use serde::Deserialize;
+use terminal::{open_memory, print, say, with_progress};
+use types::{
     config::{Pipeline, SourceSettings},
     model::{Bank, Evidence, Excerpt, Provenance, Question},
 };
-use ripplemem::pipeline::Service;
-use serde::Deserialize;
-use terminal::{open_memory, print, say, with_progress};
 
 #[cfg(feature = "console")]
-use super::served_samples::serve;
+use super::demo_console::serve;
 
 /// Show the sample: ingest two dialogues, and answer three questions about them.
 #[derive(Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// Show for every question how each piece of its evidence was reached.
     #[arg(long)]
     trace: bool,
@@ -37,16 +37,16 @@ pub(crate) struct Demo {
 }
 
 /// A dialogue, with questions about it.
-struct Sample {
+struct DemoDialogue {
     turns: &'static str,
     questions: &'static str,
 }
 
-const ASSISTANT: Sample = Sample {
+const ASSISTANT: DemoDialogue = DemoDialogue {
     turns: include_str!("../../tests/data/assistant.jsonl"),
     questions: include_str!("../../tests/data/assistant_questions.json"),
 };
-const FRIENDS: Sample = Sample {
+const FRIENDS: DemoDialogue = DemoDialogue {
     turns: include_str!("../../tests/data/sample.jsonl"),
     questions: include_str!("../../tests/data/sample_questions.json"),
 };
@@ -55,29 +55,29 @@ const PAPER: &str = "paper";
 const PAPER_MODEL: &str = "all-MiniLM-L6-v2";
 
 #[derive(Deserialize)]
-struct Questions {
+struct DemoQuestions {
     bank: Bank,
-    questions: Vec<Asked>,
+    questions: Vec<DemoQuestion>,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct DemoQuestion {
     question: String,
     answer: String,
     evidence: BTreeSet<String>,
 }
 
 /// What an answer shows, in words; `None` if it does not show that.
-type Verdict = fn(&Evidence, &BTreeSet<String>) -> Option<String>;
+type DemoVerdict = fn(&Evidence, &BTreeSet<String>) -> Option<String>;
 
-impl Demo {
+impl DemoArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let directory =
             tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
         let settings = Pipeline::parse("version = 1").map_err(anyhow::Error::msg)?.embed;
         show(directory.path(), "default", &ASSISTANT, passages, self.trace)?;
         show(directory.path(), "default", &FRIENDS, quoted, self.trace)?;
-        let has_paper = assets::model_directory(&settings, PAPER_MODEL).is_ok();
+        let has_paper = asset_paths::model_directory(&settings, PAPER_MODEL).is_ok();
         if has_paper {
             show(directory.path(), PAPER, &FRIENDS, completed, true)?;
         } else {
@@ -99,18 +99,18 @@ impl Demo {
 }
 
 /// Ingests a sample, then shows the first of its questions that has a verdict.
-fn show(directory: &Path, profile: &str, sample: &Sample, verdict: Verdict, trace: bool) -> Result<()> {
-    let Questions { bank, questions } = serde_json::from_str(sample.questions).context("the sample's questions")?;
+fn show(directory: &Path, profile: &str, sample: &DemoDialogue, verdict: DemoVerdict, trace: bool) -> Result<()> {
+    let DemoQuestions { bank, questions } = serde_json::from_str(sample.questions).context("the sample's questions")?;
     let pipeline = format!("version = 1\nprofile = {profile:?}\n");
     let mut pipeline = Pipeline::parse(&pipeline).map_err(anyhow::Error::msg)?;
     pipeline.log.directory = directory.join(profile);
     let mut service = open_memory(&pipeline)?;
     let turns = ingest(&mut service, directory, sample.turns)?;
     print(&format!("{bank}: {turns} turns are read (profile {profile})\n\n"))?;
-    for Asked { question, answer, evidence } in questions {
+    for DemoQuestion { question, answer, evidence } in questions {
         let found = service.ask(&Question::new(bank.clone(), question.clone()))?;
         let Some(finding) = verdict(&found, &evidence) else { continue };
-        print(&if trace { recall::trace(&found) } else { found.context })?;
+        print(&if trace { recall::render_trace(&found) } else { found.context })?;
         print(&format!("\nQuestion: {question}\nExpected: {answer}\n{finding}\n\n"))?;
         return Ok(());
     }
@@ -118,7 +118,7 @@ fn show(directory: &Path, profile: &str, sample: &Sample, verdict: Verdict, trac
 }
 
 /// Reads a sample to its end; returns how many turns it has.
-fn ingest(service: &mut Service, directory: &Path, turns: &str) -> Result<u64> {
+fn ingest(service: &mut PipelineDriver, directory: &Path, turns: &str) -> Result<u64> {
     let path = directory.join("turns.jsonl");
     fs::write(&path, turns).with_context(|| format!("{}: cannot be written", path.display()))?;
     let mut source = sources::open(&SourceSettings::new("jsonl", &path))?;

@@ -7,20 +7,17 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Result;
 use clap::Args;
-use heart::memory::{GraphEdge, LiveUnit, UnitBody};
-use nouns::model::Bank;
-use ripplemem::{
-    pipeline,
-    snapshot::{AsOf, BankDiff},
-};
+use memory::index::{GraphEdge, LiveUnit, UnitBody};
+use snapshots::{AsOf, BankDiff};
 use terminal::{print, say};
+use types::model::Bank;
 
-use super::{as_of_argument::parse_as_of, memory_arguments::MemoryArguments};
+use super::{as_of_argument::parse_as_of, memory_args::MemoryArgs};
 
 /// Show the units and edges of a bank that were added and removed between two points of its past.
 /// With the log on Kafka, only as far as the newest snapshot reaches.
 #[derive(Args)]
-pub(crate) struct Diff {
+pub(crate) struct DiffArgs {
     /// The bank.
     #[arg(long)]
     bank: String,
@@ -34,15 +31,15 @@ pub(crate) struct Diff {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Diff {
+impl DiffArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let to = self.to.as_deref().map_or(Ok(AsOf::Offset(u64::MAX)), |text| parse_as_of("--to", text))?;
         let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
         let from = parse_as_of("--from", &self.from)?;
-        let difference = pipeline::diff(&pipeline, &bank, from, to)?;
+        let difference = ripplemem::diff(&pipeline, &bank, from, to)?;
         if self.json {
             print_json(&bank, &difference)?
         } else {

@@ -7,19 +7,19 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nouns::model::Bank;
-use ripplemem::pipeline::Service;
-use server::api::Digest as Counts;
+use ripplemem::PipelineDriver;
+use server::api::MemoryDigest as Counts;
 use terminal::print;
+use types::model::Bank;
 
 use super::{
-    memory_arguments::MemoryArguments,
-    reached::{Memory, open_or_reach},
+    memory_access::{MemoryAccess, open_or_reach},
+    memory_args::MemoryArgs,
 };
 
 /// Count units and edges, with a hash that depends only on their set.
 #[derive(Args)]
-pub(crate) struct Digest {
+pub(crate) struct DigestArgs {
     /// Only this bank. Without it, all banks.
     #[arg(long)]
     bank: Option<String>,
@@ -27,15 +27,15 @@ pub(crate) struct Digest {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Digest {
+impl DigestArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
         let digest = match open_or_reach(&self.memory.pipeline()?)? {
-            Memory::Here(service) => digest_of(&service, bank.as_ref())?,
-            Memory::There(reached) => reached.get("/v1/digest", &[("bank", bank.as_ref().map(Bank::as_str))])?,
+            MemoryAccess::Here(service) => digest_of(&service, bank.as_ref())?,
+            MemoryAccess::There(reached) => reached.get("/v1/digest", &[("bank", bank.as_ref().map(Bank::as_str))])?,
         };
         print(&digest_text(&digest, self.json))?;
         Ok(ExitCode::SUCCESS)
@@ -43,7 +43,7 @@ impl Digest {
 }
 
 /// Counts a memory, or a bank of it.
-pub(crate) fn digest_of(service: &Service, bank: Option<&Bank>) -> Result<Counts> {
+pub(crate) fn digest_of(service: &PipelineDriver, bank: Option<&Bank>) -> Result<Counts> {
     Ok(Counts::of(bank.cloned(), service.replica().digest(bank)?))
 }
 

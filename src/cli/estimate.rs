@@ -7,16 +7,15 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 use models::llm::Contract;
-use ripplemem::pipeline;
 use terminal::{pipeline_or_defaults, say, with_progress};
 
-use super::{source_arguments::SourceArguments, usage_table::print_usage};
+use super::{source_args::SourceArgs, usage_table::print_usage};
 
 /// Count what the language model would be sent for a source, without sending anything.
 #[derive(Args)]
-pub(crate) struct Estimate {
+pub(crate) struct EstimateArgs {
     #[command(flatten)]
-    source: SourceArguments,
+    source: SourceArgs,
     /// A pipeline file, for its windows and prices. Without it, the defaults.
     #[arg(long)]
     pipeline: Option<PathBuf>,
@@ -25,12 +24,12 @@ pub(crate) struct Estimate {
     json: bool,
 }
 
-impl Estimate {
+impl EstimateArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let settings = self.source.settings();
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         let mut source = sources::open(&settings)?;
-        let estimates = with_progress(|progress| pipeline::estimate(&pipeline, &mut *source, progress))?;
+        let estimates = with_progress(|progress| ripplemem::estimate(&pipeline, &mut *source, progress))?;
         let lines: Vec<_> = estimates.iter().map(|e| (e.usage, Contract::Extract.name(), e.bank.as_str())).collect();
         print_usage(&pipeline, &estimates, &lines, self.json)?;
         if !self.json {

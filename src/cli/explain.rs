@@ -7,26 +7,29 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
-use nouns::{
-    config::{LogKind, Pipeline},
-    model::{Bank, EventTime, ExplainStep, Explanation, Question, StepState, Subject, SubjectId, UnitId},
-};
-use ripplemem::snapshot::AsOf;
-use server::{Reached, api};
+use server::{MemoryHttpClient, api};
+use snapshots::AsOf;
 use terminal::print;
+use types::{
+    config::{LogKind, Pipeline},
+    model::{
+        Bank, EventTime, Explanation, ExplanationQuery, ExplanationStep, ExplanationStepState, Question, SubjectId,
+        UnitId,
+    },
+};
 
 use super::{
     as_of_argument::parse_as_of,
     ask::{ANSWER_TIMEOUT_MS, as_of_text},
-    memory_arguments::MemoryArguments,
-    reached::{Memory, end_of, open_or_reach, service_on_kafka},
+    memory_access::{MemoryAccess, durable_end, open_or_reach, service_on_kafka},
+    memory_args::MemoryArgs,
     turn_ids::whole_id,
 };
 
 /// Explain why the answer to a question quotes a turn, or why not.
 #[derive(Args)]
 #[command(group(ArgGroup::new("subject").required(true).args(["turn", "unit"])))]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArgs {
     /// The question.
     question: String,
     /// The bank to ask.
@@ -63,10 +66,10 @@ pub(crate) struct Explain {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Explain {
+impl ExplainArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let question = Question {
             asked_at: self.at.as_deref().map(EventTime::parse).transpose()?,
@@ -79,7 +82,7 @@ impl Explain {
             (None, Some(unit)) => SubjectId::Unit(unit),
             (None, None) => bail!("name a turn with --turn, or a unit with --unit"),
         };
-        let subject = Subject { id, part: self.part, every_part: self.every_part };
+        let subject = ExplanationQuery { id, part: self.part, every_part: self.every_part };
         let as_of = self.as_of.as_deref().map(|text| parse_as_of("--as-of", text)).transpose()?;
         let explanation = explanation(&self.memory.pipeline()?, &question, subject, as_of)?;
         if self.json {
@@ -92,7 +95,12 @@ impl Explain {
 }
 
 /// Asks the running service, or the memory of an embedded log.
-fn explanation(pipeline: &Pipeline, question: &Question, subject: Subject, as_of: Option<AsOf>) -> Result<Explanation> {
+fn explanation(
+    pipeline: &Pipeline,
+    question: &Question,
+    subject: ExplanationQuery,
+    as_of: Option<AsOf>,
+) -> Result<Explanation> {
     if pipeline.log.kind == LogKind::Kafka {
         let reached = service_on_kafka(pipeline)?;
         let reached = reached.context(
@@ -101,8 +109,8 @@ fn explanation(pipeline: &Pipeline, question: &Question, subject: Subject, as_of
         return explanation_there(&reached, question, subject, as_of);
     }
     let mut service = match open_or_reach(pipeline)? {
-        Memory::Here(service) => service,
-        Memory::There(reached) => return explanation_there(&reached, question, subject, as_of),
+        MemoryAccess::Here(service) => service,
+        MemoryAccess::There(reached) => return explanation_there(&reached, question, subject, as_of),
     };
     // This process ends with the explanation, so a window that the model started to read would be paid for in vain.
     service.pause_model();
@@ -111,22 +119,22 @@ fn explanation(pipeline: &Pipeline, question: &Question, subject: Subject, as_of
         SubjectId::Turn(turn) => SubjectId::Turn(whole_id(service.log(), &question.bank, turn)?),
         unit => unit,
     };
-    let subject = Subject { id, ..subject };
+    let subject = ExplanationQuery { id, ..subject };
     Ok(service.explain(question, subject, as_of)?)
 }
 
 /// Asks the process that has the memory open; like an explanation here, it reflects every turn that is durable.
 fn explanation_there(
-    reached: &Reached,
+    reached: &MemoryHttpClient,
     question: &Question,
-    subject: Subject,
+    subject: ExplanationQuery,
     as_of: Option<AsOf>,
 ) -> Result<Explanation> {
-    let explain = api::Explain {
-        after: end_of(reached, &question.bank)?,
+    let explain = api::ExplainRequest {
+        after: durable_end(reached, &question.bank)?,
         as_of: as_of.map(as_of_text),
         timeout_ms: Some(ANSWER_TIMEOUT_MS),
-        ..api::Explain::of(question.clone(), subject)
+        ..api::ExplainRequest::of(question.clone(), subject)
     };
     Ok(reached.post("/v1/explain", &explain)?)
 }
@@ -137,12 +145,12 @@ fn page(explanation: &Explanation) -> String {
     let mut lines = vec![sentence.clone()];
     lines.extend(change.clone());
     lines.push(String::new());
-    for ExplainStep { step, state, sentence, .. } in steps {
+    for ExplanationStep { step, state, sentence, .. } in steps {
         let mark = match state {
-            StepState::Passed => "+",
-            StepState::Failed => "!",
-            StepState::NotReached => "-",
-            StepState::Unknown => "?",
+            ExplanationStepState::Passed => "+",
+            ExplanationStepState::Failed => "!",
+            ExplanationStepState::NotReached => "-",
+            ExplanationStepState::Unknown => "?",
         };
         lines.push(format!("{mark} {:<10} {sentence}", step.name()));
     }

@@ -11,17 +11,17 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use nouns::{
+use ripplemem::{ExportReport, TransferError};
+use server::{MemoryHttpClient, open_http_bank};
+use terminal::{REJECTED, print, say, say_unreadable, with_progress};
+use types::{
     config::Pipeline,
     model::{Bank, ExportDigest},
 };
-use ripplemem::pipeline::{self, ExportReport, TransferError};
-use server::{Reached, reached_bank};
-use terminal::{REJECTED, print, say, say_unreadable, with_progress};
 
 use super::{
-    memory_arguments::MemoryArguments,
-    reached::{holder_of, status_of},
+    memory_access::{lock_holder, status_of},
+    memory_args::MemoryArgs,
 };
 
 /// How long an export waits for the turns that the service has not extracted yet.
@@ -29,7 +29,7 @@ const EXTRACTED: Duration = Duration::from_secs(10);
 
 /// Write what the memory holds about a bank into a file, to move the bank into another log.
 #[derive(Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportArgs {
     /// The bank.
     #[arg(long)]
     bank: String,
@@ -37,15 +37,15 @@ pub(crate) struct Export {
     #[arg(long)]
     to: PathBuf,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Export {
+impl ExportArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank, to) = (self.memory.pipeline()?, Bank::parse(&self.bank)?, &self.to);
-        let exported = with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress));
+        let exported = with_progress(|progress| ripplemem::export(&pipeline, &bank, to, progress));
         let holder = match &exported {
-            Err(TransferError::Pipeline(error)) => holder_of(error),
+            Err(TransferError::Pipeline(error)) => lock_holder(error),
             _ => None,
         };
         let ExportReport { records, digest, lag, unreadable } = match holder {
@@ -75,7 +75,7 @@ impl Export {
 }
 
 /// Exports from a log that another process has open.
-fn beside(process: Reached, pipeline: &Pipeline, bank: &Bank, to: &Path) -> Result<ExportReport> {
+fn beside(process: MemoryHttpClient, pipeline: &Pipeline, bank: &Bank, to: &Path) -> Result<ExportReport> {
     let started = Instant::now();
     let lag = loop {
         let behind = status_of(&process)?.behind;
@@ -84,8 +84,8 @@ fn beside(process: Reached, pipeline: &Pipeline, bank: &Bank, to: &Path) -> Resu
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    let mut reader = reached_bank(process, &pipeline.log.directory, bank)?;
-    Ok(with_progress(|progress| pipeline::export_beside(pipeline, bank, to, &mut reader, lag, progress))?)
+    let mut reader = open_http_bank(process, &pipeline.log.directory, bank)?;
+    Ok(with_progress(|progress| ripplemem::export_online(pipeline, bank, to, &mut reader, lag, progress))?)
 }
 
 /// The counts and the hash of an export, in words.

@@ -13,28 +13,25 @@ use std::{
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use nouns::{
+use erasure::{
+    DurableDeletion, Receipt, empty_letters, forget_turns, letters_with, stored_dead_letters, stored_receipts,
+};
+use pipeline::{Cancellation, selected_turns};
+use server::api::{ForgetTurnsRequest, ForgetTurnsResponse, TurnView};
+use terminal::{print, say};
+use types::{
     config::{LogKind, Pipeline},
     model::{Bank, Selector},
 };
-use ripplemem::{
-    log,
-    pipeline::{
-        Cancellation, Deleted, Receipt, empty_letters, forget_turns, held_letters, letters_with, selected_turns,
-        stored_receipts,
-    },
-};
-use server::api::{ForgetTurns, ForgottenTurns, TurnView};
-use terminal::{print, say};
 
 use super::{
-    forgets::{erase_now, list, receipt_line},
-    memory_arguments::MemoryArguments,
-    reached::{Memory, open_or_reach},
-    selector_arguments::SelectorArguments,
+    forget_receipts::{erase_now, print_receipts, receipt_line},
+    forget_verification::verified,
+    memory_access::{MemoryAccess, open_or_reach},
+    memory_args::MemoryArgs,
+    selector_args::SelectorArgs,
     turn_ids::{whole_id, whole_id_on_kafka, whole_id_there},
     turns::{listed_on_kafka, table_line},
-    verify_forgotten::verified,
 };
 
 /// How many milliseconds a service may wait at most.
@@ -44,14 +41,14 @@ const SHOWN: usize = 20;
 
 /// Delete turns: afterwards no answer uses them, and no redelivery or older export brings them back.
 #[derive(Args)]
-pub(crate) struct Forget {
+pub(crate) struct ForgetArgs {
     /// The ids of the turns. Without ids, select the turns with the options below.
     turns: Vec<String>,
     /// The bank of the turns.
     #[arg(long, required_unless_present_any = ["list", "erase_now", "verify"])]
     bank: Option<String>,
     #[command(flatten)]
-    select: SelectorArguments,
+    select: SelectorArgs,
     /// Every turn of the bank.
     #[arg(long)]
     all: bool,
@@ -81,10 +78,10 @@ pub(crate) struct Forget {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Forget {
+impl ForgetArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
@@ -92,7 +89,7 @@ impl Forget {
             return verified(&pipeline, self.words);
         }
         if self.list {
-            return list(&pipeline, bank.as_ref(), self.json);
+            return print_receipts(&pipeline, bank.as_ref(), self.json);
         }
         let select = Selector { all: self.all, ..self.select.selector()? };
         let turns = self.turns;
@@ -101,9 +98,9 @@ impl Forget {
             ensure!(!names_turns, "--bank: missing; name the bank of the turns");
             return erase_now(&pipeline, self.json);
         };
-        let asks = Asks { dry_run: self.dry_run, yes: self.yes, json: self.json };
+        let asks = ForgetOptions { dry_run: self.dry_run, yes: self.yes, json: self.json };
         let code = if turns.is_empty() {
-            if forget_selected(&pipeline, &bank, select, &asks)? == Decision::Keep {
+            if forget_selected(&pipeline, &bank, select, &asks)? == ForgetDecision::Keep {
                 return Ok(ExitCode::SUCCESS);
             }
             ExitCode::SUCCESS
@@ -122,18 +119,18 @@ impl Forget {
 }
 
 /// Deletes what a selector takes, once somebody agrees; what was decided.
-fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &Asks) -> Result<Decision> {
+fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &ForgetOptions) -> Result<ForgetDecision> {
     ensure!(
         !select.is_empty(),
         "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or --all"
     );
     select.check()?;
     if pipeline.log.kind == LogKind::Kafka {
-        let log = log::open(&pipeline.log)?;
+        let log = logs::open(&pipeline.log)?;
         let held = listed_on_kafka(&*log, bank, &select)?;
         let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
         let decision = asks.decide(bank, held.len() as u64, 0, &latest)?;
-        if decision == Decision::Delete {
+        if decision == ForgetDecision::Delete {
             let ids = held.iter().map(|held| held.turn.turn.clone());
             let deleted = forget_turns(&*log, &pipeline.forget, bank, ids)?;
             show_on_kafka(pipeline, &deleted, asks.json)?;
@@ -141,16 +138,17 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
         return Ok(decision);
     }
     let (deleted, letters, receipt) = match open_or_reach(pipeline)? {
-        Memory::Here(mut service) => {
+        MemoryAccess::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
             let held = selected_turns(service.log(), bank, &select, &Cancellation::default())?;
             let latest: Vec<TurnView> = held.iter().rev().take(SHOWN).map(TurnView::of).collect();
             let letters = letters_with(bank, &select, true);
-            let count =
-                letters.as_ref().map_or(Ok(0), |of| held_letters(service.log(), of, 0).map(|held| held.count))?;
+            let count = letters
+                .as_ref()
+                .map_or(Ok(0), |of| stored_dead_letters(service.log(), of, 0).map(|held| held.count))?;
             let decision = asks.decide(bank, held.len() as u64, count, &latest)?;
-            if decision != Decision::Delete {
+            if decision != ForgetDecision::Delete {
                 return Ok(decision);
             }
             let ids: Vec<String> = held.iter().map(|held| held.turn.turn.clone()).collect();
@@ -166,17 +164,17 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
             };
             (held.len() as u64, letters, service.receipts()?.into_iter().find(of_this))
         }
-        Memory::There(reached) => {
+        MemoryAccess::There(reached) => {
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
-            let request = ForgetTurns { bank, select, confirm: None, unheld: false, dry_run: true, wait_ms };
-            let meant: ForgottenTurns = reached.post("/v1/forget", &request)?;
+            let request = ForgetTurnsRequest { bank, select, confirm: None, unheld: false, dry_run: true, wait_ms };
+            let meant: ForgetTurnsResponse = reached.post("/v1/forget", &request)?;
             let turns = meant.turns.unwrap_or_default();
             let decision = asks.decide(&request.bank, turns, meant.dead_letters, &meant.shown)?;
-            if decision != Decision::Delete {
+            if decision != ForgetDecision::Delete {
                 return Ok(decision);
             }
-            let request = ForgetTurns { confirm: meant.confirm, dry_run: false, ..request };
-            let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
+            let request = ForgetTurnsRequest { confirm: meant.confirm, dry_run: false, ..request };
+            let forgotten: ForgetTurnsResponse = reached.post("/v1/forget", &request)?;
             if !forgotten.gone {
                 bail!("bank {}: the deletions are durable, but answers do not reflect them yet", request.bank);
             }
@@ -187,7 +185,7 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &As
     if letters > 0 {
         tell(&format!("bank {bank}: {letters} dead letters removed"), asks.json)?;
     }
-    Ok(Decision::Delete)
+    Ok(ForgetDecision::Delete)
 }
 
 /// Prints a line about turns; with `json`, where it does not stand among the receipts.
@@ -211,8 +209,8 @@ fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Res
 }
 
 /// Says what was written to the topics, and what became of it.
-fn show_on_kafka(pipeline: &Pipeline, deleted: &Deleted, json: bool) -> Result<()> {
-    let Deleted { written, operation } = deleted;
+fn show_on_kafka(pipeline: &Pipeline, deleted: &DurableDeletion, json: bool) -> Result<()> {
+    let DurableDeletion { written, operation } = deleted;
     let of_this = |receipt: &Receipt| receipt.operation == operation.operation;
     match stored_receipts(pipeline)?.into_iter().find(of_this) {
         Some(receipt) if json => print(&format!("{}\n", serde_json::to_string(&receipt)?)),
@@ -229,7 +227,7 @@ fn show_on_kafka(pipeline: &Pipeline, deleted: &Deleted, json: bool) -> Result<(
 }
 
 /// The options that decide whether the user is asked before turns are deleted.
-struct Asks {
+struct ForgetOptions {
     dry_run: bool,
     yes: bool,
     json: bool,
@@ -237,7 +235,7 @@ struct Asks {
 
 /// What becomes of the turns that a selector takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decision {
+enum ForgetDecision {
     Delete,
     /// There are none, as after the same request.
     NoneLeft,
@@ -245,25 +243,25 @@ enum Decision {
     Keep,
 }
 
-impl Asks {
+impl ForgetOptions {
     /// Shows the turns, says how many dead letters go with them, and returns what to do.
-    fn decide(&self, bank: &Bank, count: u64, letters: u64, latest: &[TurnView]) -> Result<Decision> {
+    fn decide(&self, bank: &Bank, count: u64, letters: u64, latest: &[TurnView]) -> Result<ForgetDecision> {
         if letters > 0 {
             tell(&format!("bank {bank}: {letters} dead letters of the same speaker or bank"), self.json)?;
         }
         if count == 0 && letters == 0 {
             tell(&format!("bank {bank}: no turn fits the selection"), self.json)?;
-            return Ok(if self.dry_run { Decision::Keep } else { Decision::NoneLeft });
+            return Ok(if self.dry_run { ForgetDecision::Keep } else { ForgetDecision::NoneLeft });
         }
         if self.yes && !self.dry_run {
-            return Ok(Decision::Delete);
+            return Ok(ForgetDecision::Delete);
         }
         tell(&format!("bank {bank}: {count} turns, the latest of them:"), self.json)?;
         for turn in latest {
             tell(table_line(turn).trim_end_matches('\n'), self.json)?;
         }
         if self.dry_run {
-            return Ok(Decision::Keep);
+            return Ok(ForgetDecision::Keep);
         }
         let input = std::io::stdin();
         ensure!(input.is_terminal(), "bank {bank}: nothing was deleted; --yes deletes these {count} turns");
@@ -271,10 +269,10 @@ impl Asks {
         let mut answer = String::new();
         input.lock().read_line(&mut answer)?;
         if answer.trim() == "yes" {
-            return Ok(Decision::Delete);
+            return Ok(ForgetDecision::Delete);
         }
         tell(&format!("bank {bank}: nothing was deleted"), self.json)?;
-        Ok(Decision::Keep)
+        Ok(ForgetDecision::Keep)
     }
 }
 
@@ -294,14 +292,14 @@ fn each_once(turns: &[String], mut whole: impl FnMut(String) -> Result<String>) 
 fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) -> Result<ExitCode> {
     Selector { turns: turns.to_vec(), ..Selector::default() }.check()?;
     if pipeline.log.kind == LogKind::Kafka {
-        let log = log::open(&pipeline.log)?;
+        let log = logs::open(&pipeline.log)?;
         let turns = each_once(turns, |turn| whole_id_on_kafka(&*log, bank, turn))?;
         let deleted = forget_turns(&*log, &pipeline.forget, bank, turns)?;
         show_on_kafka(pipeline, &deleted, json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (count, unknown, receipt) = match open_or_reach(pipeline)? {
-        Memory::Here(mut service) => {
+        MemoryAccess::Here(mut service) => {
             service.pause_model();
             service.catch_up()?;
             let turns = each_once(turns, |turn| whole_id(service.log(), bank, turn))?;
@@ -314,12 +312,12 @@ fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) ->
             let mut receipts = service.receipts()?.into_iter();
             (count, unknown, receipts.find(|receipt| receipt.operation == deleted.operation.operation))
         }
-        Memory::There(reached) => {
+        MemoryAccess::There(reached) => {
             let turns = each_once(turns, |turn| whole_id_there(&reached, bank, turn))?;
             let (count, select) = (turns.len(), Selector { turns, ..Selector::default() });
             let (bank, wait_ms) = (bank.clone(), Some(WAIT_MS));
-            let request = ForgetTurns { bank, select, confirm: None, unheld: true, dry_run: false, wait_ms };
-            let forgotten: ForgottenTurns = reached.post("/v1/forget", &request)?;
+            let request = ForgetTurnsRequest { bank, select, confirm: None, unheld: true, dry_run: false, wait_ms };
+            let forgotten: ForgetTurnsResponse = reached.post("/v1/forget", &request)?;
             if !forgotten.gone {
                 bail!("bank {}: the deletions are durable, but answers do not reflect them yet", request.bank);
             }

@@ -12,13 +12,13 @@ use super::service_request::{HEALTH_TIMEOUT, request};
 
 /// Ask a running service whether it is ready; for health checks.
 #[derive(Args)]
-pub(crate) struct Health {
+pub(crate) struct HealthArgs {
     /// The address of its health check.
     #[arg(long, default_value = "http://127.0.0.1:9464/ready")]
     url: String,
 }
 
-impl Health {
+impl HealthArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         print(&format!("{}\n", request("GET", &self.url, HEALTH_TIMEOUT)?))?;
         Ok(ExitCode::SUCCESS)

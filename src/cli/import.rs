@@ -6,26 +6,26 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::pipeline::{self, ImportReport};
+use ripplemem::ImportReport;
 use terminal::{print, say, with_progress};
 
-use super::{export::export_digest_text, memory_arguments::MemoryArguments};
+use super::{export::export_digest_text, memory_args::MemoryArgs};
 
 /// Write an exported bank into a log of either kind, even while a service runs on it. After an interruption, run it
 /// again: it continues.
 #[derive(Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportArgs {
     /// The file that `export` wrote.
     file: PathBuf,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Import {
+impl ImportArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
         let ImportReport { header, written, already_there, digest, exported, differing, is_recognised } =
-            with_progress(|progress| pipeline::import(&pipeline, &self.file, progress))?;
+            with_progress(|progress| ripplemem::import(&pipeline, &self.file, progress))?;
         print(&format!(
             "bank {}: {written} records written, {already_there} were already there; {}\n",
             header.bank,

@@ -13,26 +13,25 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Args;
-use nouns::config::{LogKind, Pipeline, SourceSettings};
-use ripplemem::{
-    log::{self, Topic},
-    pipeline::{Finished, Ingested, Progress},
-};
+use ingest::{IngestReport, ModelExtractionReport};
+use logs::Topic;
+use pipeline::Progress;
 use serde_json::value::to_raw_value;
 use server::{
-    Reached,
-    api::{Digest, Put, Status, WrittenTurns},
+    MemoryHttpClient,
+    api::{MemoryDigest, PutTurnsRequest, PutTurnsResponse, ServiceStatus},
 };
-use sources::{Source, Summary};
+use sources::{SourceSummary, TurnSource};
 use terminal::{REJECTED, print, say, with_progress};
+use types::config::{LogKind, Pipeline, SourceSettings};
 
 use super::{
     digest::{digest_of, digest_text},
-    heard_languages::HeardLanguages,
-    memory_arguments::MemoryArguments,
-    model_reading::print_reading,
-    reached::{Memory, open_or_reach, status_of},
-    source_arguments::SourceArguments,
+    language_counting_source::LanguageCountingSource,
+    memory_access::{MemoryAccess, open_or_reach, status_of},
+    memory_args::MemoryArgs,
+    reading_report::print_reading,
+    source_args::SourceArgs,
 };
 
 /// The maximum number of turns in a request to another process.
@@ -44,11 +43,11 @@ const MODEL_LOOK: Duration = Duration::from_millis(100);
 
 /// Read turns from a file or from standard input into the memory.
 #[derive(Args)]
-pub(crate) struct Ingest {
+pub(crate) struct IngestArgs {
     #[command(flatten)]
-    source: SourceArguments,
+    source: SourceArgs,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
     /// Store nothing and open no log: print how many turns would come, with banks, speakers and
     /// times, and what would be left out and why.
     #[arg(long)]
@@ -58,7 +57,7 @@ pub(crate) struct Ingest {
     json: bool,
 }
 
-impl Ingest {
+impl IngestArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let settings = self.source.settings();
         if self.dry_run {
@@ -71,9 +70,9 @@ impl Ingest {
 /// Counts what a source holds.
 fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result<ExitCode> {
     let mut source = sources::open(settings)?;
-    let mut heard = HeardLanguages::of(&mut *source);
+    let mut heard = LanguageCountingSource::of(&mut *source);
     let mut summary = with_progress(|progress| {
-        Summary::of(&mut heard, |at| {
+        SourceSummary::of(&mut heard, |at| {
             progress(Progress { doing: "reading", done: at.done, total: at.total, unit: at.unit });
         })
     })
@@ -89,7 +88,7 @@ fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result
 /// Reads a source to its end.
 pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<ExitCode> {
     let mut source = sources::open(settings)?;
-    source.hide_ids(log::id_salt(&pipeline.log)?);
+    source.hide_ids(logs::id_salt(&pipeline.log)?);
     if let Some(notice) = source.notice() {
         say(&notice);
     }
@@ -97,22 +96,25 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
         return hand_on(pipeline, &mut *source, |source| append_to_kafka(pipeline, source));
     }
     let mut service = match open_or_reach(pipeline)? {
-        Memory::Here(service) => service,
-        Memory::There(reached) => return hand_on(pipeline, &mut *source, |source| send(&reached, pipeline, source)),
+        MemoryAccess::Here(service) => service,
+        MemoryAccess::There(reached) => {
+            return hand_on(pipeline, &mut *source, |source| send(&reached, pipeline, source));
+        }
     };
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
     print_left_out(&*source);
-    let Ingested { events, rejects, not_kept, windows, units, by_model, refused } =
+    let IngestReport { events, rejects, not_kept, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
         source.describe()
     ))?;
     say_not_kept(not_kept);
-    let finished = with_progress(|progress| service.finish(progress));
+    let finished = with_progress(|progress| service.wait_for_model(progress));
     service.replica().snapshot()?;
     let finished = finished?;
-    let finished = Finished { read: finished.read + by_model, refused: finished.refused + refused, ..finished };
+    let finished =
+        ModelExtractionReport { read: finished.read + by_model, refused: finished.refused + refused, ..finished };
     let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units; the next run continues")?;
     print(&digest_text(&digest_of(&service, None)?, false))?;
     finish(pipeline, rejects, all_usable)
@@ -122,10 +124,10 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
 /// command says it, too.
 fn hand_on(
     pipeline: &Pipeline,
-    source: &mut dyn Source,
-    hand: impl FnOnce(&mut dyn Source) -> Result<ExitCode>,
+    source: &mut dyn TurnSource,
+    hand: impl FnOnce(&mut dyn TurnSource) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
-    let mut heard = HeardLanguages::of(source);
+    let mut heard = LanguageCountingSource::of(source);
     let code = hand(&mut heard);
     heard.notices(pipeline).iter().for_each(|notice| say(notice));
     code
@@ -148,25 +150,25 @@ fn finish(pipeline: &Pipeline, rejects: u64, all_usable: bool) -> Result<ExitCod
 
 /// Sends a source to the process that has the memory open, and waits until its answers reflect it. The counts of
 /// windows, units and rejected turns include everything that the process made in that time, even from other senders.
-fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
+fn send(reached: &MemoryHttpClient, pipeline: &Pipeline, source: &mut dyn TurnSource) -> Result<ExitCode> {
     let before = status_of(reached)?;
     let (mut events, mut rejects) = (0, 0);
     with_progress(|progress| -> Result<()> {
         while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {
             events += batch.events.len();
             rejects += batch.rejects.len() as u64;
-            let mut put = Put { dead_letters: batch.rejects, ..Put::default() };
+            let mut put = PutTurnsRequest { dead_letters: batch.rejects, ..PutTurnsRequest::default() };
             let mut bytes = 0;
             for event in &batch.events {
                 let turn = to_raw_value(event)?;
                 bytes += turn.get().len();
                 put.turns.push(turn);
                 if bytes > SENT_BYTES || put.turns.len() == SENT_TURNS {
-                    let _: WrittenTurns = reached.post("/v1/turns", &std::mem::take(&mut put))?;
+                    let _: PutTurnsResponse = reached.post("/v1/turns", &std::mem::take(&mut put))?;
                     bytes = 0;
                 }
             }
-            let _: WrittenTurns = reached.post("/v1/turns", &put)?;
+            let _: PutTurnsResponse = reached.post("/v1/turns", &put)?;
             let at = source.progress();
             progress(Progress { doing: "sending", done: at.done, total: at.total, unit: at.unit });
         }
@@ -189,7 +191,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
         now.units - before.units,
     ))?;
     say_not_kept(now.not_kept - before.not_kept);
-    let finished = Finished {
+    let finished = ModelExtractionReport {
         read: now.read_by_model - before.read_by_model,
         refused: now.refused_by_model - before.refused_by_model,
         left: now.waiting_for_model,
@@ -202,20 +204,20 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
 
 /// Waits until answers reflect what was sent. A problem that delays the service, such as an unavailable endpoint, is
 /// reported once, while the service tries again.
-fn wait_until_reflected(reached: &Reached, after: Option<&str>) -> Result<()> {
+fn wait_until_reflected(reached: &MemoryHttpClient, after: Option<&str>) -> Result<()> {
     let (waits, is_over) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut said = None;
             while is_over.recv_timeout(MODEL_LOOK) == Err(RecvTimeoutError::Timeout) {
-                let Ok(Status { behind, problem: Some(problem), .. }) = status_of(reached) else { continue };
+                let Ok(ServiceStatus { behind, problem: Some(problem), .. }) = status_of(reached) else { continue };
                 if said.as_ref() != Some(&problem) {
                     say(&format!("{behind} turns wait in the service, which tries again: {problem}"));
                     said = Some(problem);
                 }
             }
         });
-        let reflected = reached.get::<Digest>("/v1/digest", &[("after", after), ("wait_ms", Some("600000"))]);
+        let reflected = reached.get::<MemoryDigest>("/v1/digest", &[("after", after), ("wait_ms", Some("600000"))]);
         drop(waits);
         reflected.map(drop)?;
         Ok(())
@@ -223,7 +225,7 @@ fn wait_until_reflected(reached: &Reached, after: Option<&str>) -> Result<()> {
 }
 
 /// Reports what the source left out or changed; `--dry-run` reports more.
-fn print_left_out(source: &dyn Source) {
+fn print_left_out(source: &dyn TurnSource) {
     let counts = source.counts();
     let redacted = counts.redacted.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     for (what, counts) in [("skipped", counts.skipped_by_kind()), ("unread", counts.unread), ("redacted", redacted)] {
@@ -255,8 +257,8 @@ fn say_not_kept(not_kept: u64) {
 }
 
 /// Appends a source to the turns topic.
-fn append_to_kafka(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
-    let log = log::open(&pipeline.log)?;
+fn append_to_kafka(pipeline: &Pipeline, source: &mut dyn TurnSource) -> Result<ExitCode> {
+    let log = logs::open(&pipeline.log)?;
     let (mut events, mut rejects) = (0, 0);
     with_progress(|progress| -> Result<()> {
         while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {

@@ -8,19 +8,19 @@ use anyhow::Result;
 use clap::Args;
 use terminal::{print, say};
 
-use super::memory_arguments::MemoryArguments;
+use super::memory_args::MemoryArgs;
 
 /// Show how far the turns are extracted, by partition.
 #[derive(Args)]
-pub(crate) struct Lag {
+pub(crate) struct LagArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Lag {
+impl LagArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let lags = server::lag(&self.memory.pipeline()?)?;
         if self.json {
@@ -28,7 +28,7 @@ impl Lag {
         } else {
             print("partition     position          end          lag\n")?;
             let shown = |number: Option<u64>| number.map_or_else(|| "unknown".to_owned(), |number| number.to_string());
-            for server::Lag { partition, position, end, lag, problem } in lags {
+            for server::ExtractionLag { partition, position, end, lag, problem } in lags {
                 print(&format!("{partition:>9} {:>12} {end:>12} {:>12}\n", shown(position), shown(lag)))?;
                 problem.iter().for_each(|problem| say(problem));
             }

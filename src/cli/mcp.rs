@@ -7,19 +7,19 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use nouns::model::Bank;
 use server::{McpOptions, serve_stdio};
 use terminal::name_banks_of;
 use tokio::sync::Notify;
+use types::model::Bank;
 
-use super::memory_arguments::MemoryArguments;
+use super::memory_args::MemoryArgs;
 
 /// Give an agent the memory as tools (Model Context Protocol on stdin and stdout).
 ///
 /// A client starts this command itself; docs/mcp.md has the lines for those that people use. It ends when the client
 /// closes stdin.
 #[derive(Args)]
-pub(crate) struct Mcp {
+pub(crate) struct McpArgs {
     /// The bank for calls that do not name one, such as a user or a project.
     #[arg(long)]
     bank: Option<String>,
@@ -27,10 +27,10 @@ pub(crate) struct Mcp {
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Mcp {
+impl McpArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bank = self.bank.as_deref().map(Bank::parse).transpose().context("--bank")?;
         let stop = Arc::new(Notify::new());

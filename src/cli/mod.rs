@@ -5,21 +5,21 @@
 //! has several files), its `mod` line, and its line in the list below.
 //!
 //! Shared: `command` (the enum and its dispatch), `other_program` (commands that this program does not have), `otlp`
-//! (spans), `memory_arguments`, `source_arguments`, `selector_arguments`, `as_of_argument`, `reached` (a memory opened
-//! here, or in the process that serves it), `turn_ids` (whole ids from short ones), `model_reading` (what the language model has read), `usage_table`,
+//! (spans), `memory_args`, `source_args`, `selector_args`, `as_of_argument`, `memory_access` (a memory opened
+//! here, or in the process that serves it), `turn_ids` (whole ids from short ones), `reading_report` (what the language model has read), `usage_table`,
 //! `service_request` (HTTP to a running service). What `ripplemem-eval` needs, too, is the crate `terminal`.
 
 mod as_of_argument;
 mod command;
-mod memory_arguments;
-mod model_reading;
+mod memory_access;
+mod memory_args;
 mod other_program;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod reached;
-mod selector_arguments;
+mod reading_report;
+mod selector_args;
 mod service_request;
-mod source_arguments;
+mod source_args;
 mod turn_ids;
 mod usage_table;
 
@@ -28,6 +28,8 @@ mod bench;
 mod cost;
 mod dead_letters;
 mod demo;
+#[cfg(feature = "console")]
+mod demo_console;
 mod diff;
 mod digest;
 mod doctor;
@@ -35,12 +37,13 @@ mod estimate;
 mod explain;
 mod export;
 mod forget;
-mod forgets;
+mod forget_receipts;
+mod forget_verification;
 mod health;
-mod heard_languages;
 mod import;
 mod ingest;
 mod lag;
+mod language_counting_source;
 mod mcp;
 mod reembed;
 mod reextract;
@@ -51,8 +54,6 @@ mod retention;
 mod run;
 mod schema;
 mod serve;
-#[cfg(feature = "console")]
-mod served_samples;
 mod setup;
 mod snapshot;
 mod stats;
@@ -60,45 +61,44 @@ mod tap;
 mod token;
 mod turns;
 mod validate;
-mod verify_forgotten;
 
-pub(crate) use other_program::where_it_is;
+pub(crate) use other_program::missing_command_hint;
 #[cfg(feature = "otlp")]
 pub(crate) use otlp::{end as end_spans, layer as spans};
 
 // In the order of the help.
 command::commands! {
-    setup::Setup,
-    demo::Demo,
-    run::Run,
-    serve::Serve,
-    ingest::Ingest,
-    ask::Ask,
-    explain::Explain,
-    turns::Turns,
-    forget::Forget,
-    dead_letters::DeadLetters,
-    retention::Retention,
-    mcp::Mcp,
-    snapshot::Snapshot,
-    diff::Diff,
-    reextract::Reextract,
-    estimate::Estimate,
-    cost::Cost,
-    export::Export,
-    import::Import,
-    reembed::Reembed,
+    setup::SetupArgs => Setup,
+    demo::DemoArgs => Demo,
+    run::RunArgs => Run,
+    serve::ServeArgs => Serve,
+    ingest::IngestArgs => Ingest,
+    ask::AskArgs => Ask,
+    explain::ExplainArgs => Explain,
+    turns::TurnsArgs => Turns,
+    forget::ForgetArgs => Forget,
+    dead_letters::DeadLettersArgs => DeadLetters,
+    retention::RetentionArgs => Retention,
+    mcp::McpArgs => Mcp,
+    snapshot::SnapshotArgs => Snapshot,
+    diff::DiffArgs => Diff,
+    reextract::ReextractArgs => Reextract,
+    estimate::EstimateArgs => Estimate,
+    cost::CostArgs => Cost,
+    export::ExportArgs => Export,
+    import::ImportArgs => Import,
+    reembed::ReembedArgs => Reembed,
     #[cfg(feature = "kafka")]
-    repair::Repair,
-    digest::Digest,
-    stats::Stats,
-    bench::Bench,
-    token::Token,
-    tap::Tap,
-    replay::Replay,
-    lag::Lag,
-    health::Health,
-    doctor::Doctor,
-    validate::Validate,
-    schema::Schema,
+    repair::RepairArgs => Repair,
+    digest::DigestArgs => Digest,
+    stats::StatsArgs => Stats,
+    bench::BenchArgs => Bench,
+    token::TokenArgs => Token,
+    tap::TapArgs => Tap,
+    replay::ReplayArgs => Replay,
+    lag::LagArgs => Lag,
+    health::HealthArgs => Health,
+    doctor::DoctorArgs => Doctor,
+    validate::ValidateArgs => Validate,
+    schema::SchemaArgs => Schema,
 }

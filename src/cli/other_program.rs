@@ -12,7 +12,7 @@ const ELSEWHERE: [(&str, &str); 3] = [
 const OF_KAFKA: &str = "repair";
 
 /// Says where a command is that this program lacks; `None` if it has the command, or nobody has.
-pub(crate) fn where_it_is(command: &str) -> Option<String> {
+pub(crate) fn missing_command_hint(command: &str) -> Option<String> {
     if let Some((_, place)) = ELSEWHERE.iter().find(|(name, _)| *name == command) {
         return Some(format!("{command}: {place}"));
     }

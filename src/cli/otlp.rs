@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
-use terminal::Spans;
+use terminal::SpanLayer;
 
 /// The variable that names the collector.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -16,7 +16,7 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// The layer that sends spans, or why it cannot be used; `None` if no collector is named.
-pub(crate) fn layer() -> Result<Option<Spans>, String> {
+pub(crate) fn layer() -> Result<Option<SpanLayer>, String> {
     if std::env::var_os(ENDPOINT).is_none() {
         return Ok(None);
     }

@@ -7,27 +7,27 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::pipeline::{self, ReembedReport};
+use ripplemem::ReembedReport;
 use terminal::{REJECTED, print, say, say_unreadable, with_progress};
 
-use super::memory_arguments::MemoryArguments;
+use super::memory_args::MemoryArgs;
 
 /// Compute the memory's vectors again with the model that the pipeline names, and switch to it.
 /// Questions are answered from the old vectors until then. After an interruption, run it again: it continues.
 #[derive(Args)]
-pub(crate) struct Reembed {
+pub(crate) struct ReembedArgs {
     /// Remove the memory of the old model afterwards, with its snapshots.
     #[arg(long)]
     drop_old: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Reembed {
+impl ReembedArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
         let ReembedReport { from, to, name, windows, written, dropped, kept, unreadable } =
-            with_progress(|progress| pipeline::reembed(&pipeline, self.drop_old, progress))?;
+            with_progress(|progress| ripplemem::reembed(&pipeline, self.drop_old, progress))?;
         say_unreadable(&unreadable, "copied as it is; its bank stays quarantined");
         let unread = match unreadable.len() {
             0 => String::new(),

@@ -7,36 +7,36 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use nouns::{
+use server::{
+    MemoryHttpClient,
+    api::{self, ReextractBankResponse},
+};
+use terminal::{REJECTED, open_memory, print, with_progress};
+use types::{
     config::{LLM, LogKind, Pipeline},
     model::Bank,
 };
-use server::{
-    Reached,
-    api::{self, Reextracted},
-};
-use terminal::{REJECTED, open_memory, print, with_progress};
 
 use super::{
     digest::{digest_of, digest_text},
-    memory_arguments::MemoryArguments,
-    model_reading::print_reading,
-    reached::{holder_of, service_on_kafka},
+    memory_access::{lock_holder, service_on_kafka},
+    memory_args::MemoryArgs,
+    reading_report::print_reading,
 };
 
 /// Have the language model read a bank's closed windows again, which is paid for again. If a service has the memory,
 /// the service does it; on Kafka, that is the last service that was started with this log.directory. A window that is
 /// not read again keeps its units.
 #[derive(Args)]
-pub(crate) struct Reextract {
+pub(crate) struct ReextractArgs {
     /// The bank.
     #[arg(long)]
     bank: String,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Reextract {
+impl ReextractArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
         if pipeline.extract.extractor != LLM {
@@ -57,7 +57,7 @@ impl Reextract {
             return ask_service(&service, &bank);
         }
         match reextract(&pipeline, &bank) {
-            Err(error) => match error.downcast_ref().and_then(holder_of) {
+            Err(error) => match error.downcast_ref().and_then(lock_holder) {
                 Some(holder) => ask_service(&holder, &bank),
                 None => Err(error),
             },
@@ -66,8 +66,9 @@ impl Reextract {
     }
 }
 
-fn ask_service(service: &Reached, bank: &Bank) -> Result<ExitCode> {
-    let Reextracted { bank, windows } = service.post("/v1/admin/reextract", &api::Reextract { bank: bank.clone() })?;
+fn ask_service(service: &MemoryHttpClient, bank: &Bank) -> Result<ExitCode> {
+    let ReextractBankResponse { bank, windows } =
+        service.post("/v1/admin/reextract", &api::ReextractBankRequest { bank: bank.clone() })?;
     print(&format!(
         "bank {bank}: {windows} windows are read again; the service's metric ripplemem_llm_windows_waiting says how many \
          are left\n"

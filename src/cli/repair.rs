@@ -7,22 +7,20 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use nouns::config::LogKind;
-use ripplemem::{
-    log::kafka::UnreadableRecord,
-    pipeline::{replace_record, unreadable_records},
-};
+use logs::kafka::UnreadableKafkaRecord;
+use ripplemem::{replace_record, unreadable_records};
 use serde_json::json;
 use terminal::{REJECTED, print, say};
+use types::config::LogKind;
 
-use super::memory_arguments::MemoryArguments;
+use super::memory_args::MemoryArgs;
 
 /// Bytes of a value in words.
 const SHOWN: usize = 1_000;
 
 /// Show the records on Kafka that block a bank or a partition because they cannot be read, and write new values.
 #[derive(Args)]
-pub(crate) struct Repair {
+pub(crate) struct RepairArgs {
     /// The record to replace, as the list names it: TOPIC/PARTITION/OFFSET.
     #[arg(long)]
     record: Option<String>,
@@ -36,10 +34,10 @@ pub(crate) struct Repair {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Repair {
+impl RepairArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let log = self.memory.pipeline()?.log;
         if log.kind != LogKind::Kafka {
@@ -72,12 +70,12 @@ impl Repair {
     }
 }
 
-fn name_of(UnreadableRecord { topic, partition, offset, .. }: &UnreadableRecord) -> String {
+fn name_of(UnreadableKafkaRecord { topic, partition, offset, .. }: &UnreadableKafkaRecord) -> String {
     format!("{topic}/{partition}/{offset}")
 }
 
-fn in_json(record: &UnreadableRecord) -> String {
-    let UnreadableRecord { topic, partition, offset, key, value, what, problem, remedy } = record;
+fn in_json(record: &UnreadableKafkaRecord) -> String {
+    let UnreadableKafkaRecord { topic, partition, offset, key, value, what, problem, remedy } = record;
     let value = value.as_deref().map(readable);
     json!({
         "record": name_of(record), "topic": topic, "partition": partition, "offset": offset, "key": readable(key),
@@ -86,8 +84,8 @@ fn in_json(record: &UnreadableRecord) -> String {
     .to_string()
 }
 
-fn in_words(record: &UnreadableRecord) -> String {
-    let UnreadableRecord { key, value, what, problem, remedy, .. } = record;
+fn in_words(record: &UnreadableKafkaRecord) -> String {
+    let UnreadableKafkaRecord { key, value, what, problem, remedy, .. } = record;
     let value = value.as_deref().map_or_else(|| "none".to_owned(), beginning);
     format!("{}: {what}\n  key: {}\n  value: {value}\n  {problem}\n  {remedy}", name_of(record), readable(key))
 }

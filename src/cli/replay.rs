@@ -7,17 +7,16 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ripplemem::{
-    pipeline::{Progress, Replay as RunningReplay, ReplayRequest},
-    snapshot::Table,
-};
+use pipeline::Progress;
+use ripplemem::{ReplayRequest, TopicReplay as RunningReplay};
+use snapshots::ArchiveTable;
 use terminal::{print, say, with_progress};
 
-use super::{memory_arguments::MemoryArguments, reached::open_topic};
+use super::{memory_access::open_topic, memory_args::MemoryArgs};
 
 /// Write a topic of the log as Parquet, continuing where the last run into the directory ended.
 #[derive(Args)]
-pub(crate) struct Replay {
+pub(crate) struct ReplayArgs {
     /// The directory. Each topic gets a directory inside it.
     #[arg(long)]
     to: PathBuf,
@@ -35,13 +34,13 @@ pub(crate) struct Replay {
     #[arg(long)]
     by_bank: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Replay {
+impl ReplayArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let table = Table::parse(&self.topic).with_context(|| {
-            let known: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();
+        let table = ArchiveTable::parse(&self.topic).with_context(|| {
+            let known: Vec<&str> = ArchiveTable::ALL.iter().map(|t| t.name()).collect();
             format!("--topic {:?} cannot be replayed; write one of {}", self.topic, known.join(", "))
         })?;
         let (to, from) = (&*self.to, self.from.as_deref());

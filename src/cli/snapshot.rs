@@ -7,17 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nouns::config::{LogKind, Pipeline};
-use ripplemem::pipeline;
 use server::{
-    Reached,
-    api::{SnapshotList, Status},
+    MemoryHttpClient,
+    api::{ServiceStatus, SnapshotList},
 };
 use terminal::{print, say, with_progress};
+use types::config::{LogKind, Pipeline};
 
 use super::{
-    memory_arguments::MemoryArguments,
-    reached::{holder_of, service_on_kafka, status_of},
+    memory_access::{lock_holder, service_on_kafka, status_of},
+    memory_args::MemoryArgs,
     service_request::{HEALTH_TIMEOUT, request},
 };
 
@@ -25,12 +24,12 @@ use super::{
 /// it, to the place that its own pipeline names; on Kafka, that is the last service that was started with this
 /// log.directory, if it answers.
 #[derive(Args)]
-pub(crate) struct Snapshot {
+pub(crate) struct SnapshotArgs {
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Snapshot {
+impl SnapshotArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
         let directory = &pipeline.snapshot.directory;
@@ -41,10 +40,10 @@ impl Snapshot {
             print(&format!("{}\n", written_by(&service)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let taken = with_progress(|progress| pipeline::take_snapshot(&pipeline, progress));
+        let taken = with_progress(|progress| ripplemem::take_snapshot(&pipeline, progress));
         let text = match taken {
             Ok(taken) => format!("{directory}: {}", taken.summary()),
-            Err(error) => match holder_of(&error) {
+            Err(error) => match lock_holder(&error) {
                 Some(holder) => written_by(&holder)?,
                 None => return Err(error.into()),
             },
@@ -55,12 +54,12 @@ impl Snapshot {
 }
 
 /// The snapshots that a service writes.
-fn written_by(service: &Reached) -> Result<String> {
+fn written_by(service: &MemoryHttpClient) -> Result<String> {
     const PATH: &str = "/v1/admin/snapshots";
     let written: SnapshotList = service.post(PATH, &())?;
     // If nothing has changed since the last snapshots, none is written.
     let list = if written.snapshots.is_empty() { service.get(PATH, &[])? } else { written };
-    let Status { behind, .. } = status_of(service)?;
+    let ServiceStatus { behind, .. } = status_of(service)?;
     if behind > 0 {
         say(&format!("{behind} turns are not extracted yet, so they are not in the snapshot; write another one later"));
     }
@@ -70,7 +69,7 @@ fn written_by(service: &Reached) -> Result<String> {
 }
 
 /// The service on Kafka that writes the snapshots, if one answers.
-fn of_service(pipeline: &Pipeline) -> Result<Option<Reached>> {
+fn of_service(pipeline: &Pipeline) -> Result<Option<MemoryHttpClient>> {
     if pipeline.log.kind != LogKind::Kafka {
         return Ok(None);
     }

@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use heart::memory::Footprint;
-use nouns::model::Bank;
-use ripplemem::pipeline::Cancellation;
-use server::api::{self, PlainIds};
+use memory::index::MemoryFootprint;
+use pipeline::Cancellation;
+use server::api::{self, PlainIdCount};
 use terminal::print;
+use types::model::Bank;
 
 use super::{
-    memory_arguments::MemoryArguments,
-    reached::{Memory, open_or_reach},
+    memory_access::{MemoryAccess, open_or_reach},
+    memory_args::MemoryArgs,
 };
 
 /// Show how many bytes units take in memory, by part.
@@ -25,7 +25,7 @@ use super::{
 ///
 /// Also say which banks have turns whose ids hold a phone number or a mail address, as earlier builds stored them.
 #[derive(Args)]
-pub(crate) struct Stats {
+pub(crate) struct StatsArgs {
     /// Only this bank. Without it, all banks.
     #[arg(long)]
     bank: Option<String>,
@@ -33,20 +33,20 @@ pub(crate) struct Stats {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Stats {
+impl StatsArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
         let stats = match open_or_reach(&self.memory.pipeline()?)? {
-            Memory::Here(service) => {
+            MemoryAccess::Here(service) => {
                 let measured = service.replica().footprint(bank.as_ref())?;
                 let banks = bank.clone().map_or_else(|| service.replica().banks(&|_| true), |bank| [bank].into());
-                let plain_ids = PlainIds::of(service.log(), banks, &Cancellation::default())?;
-                api::Stats::of(bank, measured, Some(plain_ids))
+                let plain_ids = PlainIdCount::of(service.log(), banks, &Cancellation::default())?;
+                api::MemoryStats::of(bank, measured, Some(plain_ids))
             }
-            Memory::There(reached) => {
+            MemoryAccess::There(reached) => {
                 reached.get("/v1/stats", &[("bank", bank.as_ref().map(Bank::as_str)), ("plain_ids", Some("true"))])?
             }
         };
@@ -59,7 +59,7 @@ impl Stats {
 }
 
 /// A line for each part: its bytes in total and per unit.
-fn table(footprint: &Footprint) -> String {
+fn table(footprint: &MemoryFootprint) -> String {
     let units = footprint.units;
     let mut out = format!("{:<16}{units:>14}\n{:<16}{:>14}{:>14}\n", "units", "", "bytes", "a unit");
     for (name, bytes) in footprint.parts().into_iter().chain([("all", footprint.bytes())]) {
@@ -69,9 +69,9 @@ fn table(footprint: &Footprint) -> String {
 }
 
 /// A line for each bank, and what to do; empty without banks.
-fn plain_ids_text(found: &[PlainIds]) -> String {
+fn plain_ids_text(found: &[PlainIdCount]) -> String {
     let mut out = String::new();
-    for PlainIds { bank, turns } in found {
+    for PlainIdCount { bank, turns } in found {
         out.push_str(&format!("bank {bank}: the ids of {turns} turns hold a phone number or a mail address\n"));
     }
     if !found.is_empty() {

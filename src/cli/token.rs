@@ -8,15 +8,15 @@ use std::{num::NonZeroU32, path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use jiff::{Span, Timestamp, tz::TimeZone};
-use nouns::config::Pipeline;
-use server::access::{BankPrefix, Grant, NewGrant, Right, TokenFile};
+use server::access::{AccessRight, BankPrefix, NewGrant, TokenFile, TokenGrant};
 use terminal::{print, say};
+use types::config::Pipeline;
 
-use super::memory_arguments::MemoryArguments;
+use super::memory_args::MemoryArgs;
 
 /// Make, list and revoke the tokens with which requests over HTTP and MCP identify themselves.
 #[derive(Args)]
-pub(crate) struct Token {
+pub(crate) struct TokenArgs {
     #[command(subcommand)]
     command: TokenCommand,
 }
@@ -24,15 +24,15 @@ pub(crate) struct Token {
 #[derive(Subcommand)]
 enum TokenCommand {
     /// Make a token and print it. It is shown only this once; the file keeps its SHA-256.
-    Add(Add),
+    Add(TokenAddArgs),
     /// Print the tokens' names, rights and banks.
-    List(List),
+    List(TokenListArgs),
     /// Refuse a token from now on.
-    Revoke(Revoke),
+    Revoke(TokenRevokeArgs),
 }
 
 #[derive(Args)]
-struct Add {
+struct TokenAddArgs {
     /// Its name in lists and in the audit log.
     name: String,
     /// A bank that it may access, with all banks below it; * is every bank. May be repeated.
@@ -40,7 +40,7 @@ struct Add {
     bank: Vec<BankPrefix>,
     /// What it may do: read, write, forget or admin. May be repeated; none includes another.
     #[arg(long, required = true)]
-    right: Vec<Right>,
+    right: Vec<AccessRight>,
     /// When it expires: a time in RFC 3339, or a span from now such as 90d or 12h. Without it, never.
     #[arg(long)]
     expires: Option<String>,
@@ -48,37 +48,37 @@ struct Add {
     #[arg(long)]
     requests_per_minute: Option<NonZeroU32>,
     #[command(flatten)]
-    file: FileArguments,
+    file: TokenFileArgs,
 }
 
 #[derive(Args)]
-struct List {
+struct TokenListArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    file: FileArguments,
+    file: TokenFileArgs,
 }
 
 #[derive(Args)]
-struct Revoke {
+struct TokenRevokeArgs {
     /// The token's name.
     name: String,
     #[command(flatten)]
-    file: FileArguments,
+    file: TokenFileArgs,
 }
 
 /// Says which file of tokens is used.
 #[derive(Args)]
-struct FileArguments {
+struct TokenFileArgs {
     /// The file of tokens. Without it, the pipeline's `access.token_file`, or `tokens.json` in the log's directory.
     #[arg(long)]
     tokens: Option<PathBuf>,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl FileArguments {
+impl TokenFileArgs {
     fn read(&self) -> Result<TokenFile> {
         let of = |pipeline: Pipeline| {
             pipeline.access.token_file.unwrap_or_else(|| pipeline.log.directory.join("tokens.json"))
@@ -88,24 +88,24 @@ impl FileArguments {
     }
 }
 
-impl Token {
+impl TokenArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
-            TokenCommand::Add(Add { name, bank, right, expires, requests_per_minute, file }) => {
+            TokenCommand::Add(TokenAddArgs { name, bank, right, expires, requests_per_minute, file }) => {
                 let expires = expires.as_deref().map(|text| expiry(text, Timestamp::now())).transpose()?;
                 let mut file = file.read()?;
                 let secret = file.add(NewGrant { name, banks: bank, rights: right, expires, requests_per_minute })?;
                 print(&format!("{}\n", secret.reveal()))?;
                 say("keep the token: it is not shown again");
             }
-            TokenCommand::List(List { json, file }) => {
+            TokenCommand::List(TokenListArgs { json, file }) => {
                 let file = file.read()?;
                 match json {
                     true => print(&format!("{}\n", serde_json::to_string_pretty(file.grants())?))?,
                     false => print(&file.grants().iter().map(line).collect::<String>())?,
                 }
             }
-            TokenCommand::Revoke(Revoke { name, file }) => {
+            TokenCommand::Revoke(TokenRevokeArgs { name, file }) => {
                 file.read()?.revoke(&name)?;
                 say(&format!("token {name} is refused from now on"));
             }
@@ -115,7 +115,7 @@ impl Token {
 }
 
 /// A token in words.
-fn line(grant: &Grant) -> String {
+fn line(grant: &TokenGrant) -> String {
     let rights: Vec<&str> = grant.rights.iter().map(|right| right.name()).collect();
     let banks: Vec<String> = grant.banks.iter().map(BankPrefix::to_string).collect();
     let end = match (grant.revoked, grant.expires) {

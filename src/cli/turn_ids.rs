@@ -4,12 +4,13 @@
 //! whole id. What means several turns is refused with a name for each of them, as over HTTP.
 
 use anyhow::{Result, bail};
-use nouns::model::{Bank, Selector};
-use ripplemem::{log::Log, pipeline::held_turns};
+use logs::Log;
+use pipeline::stored_turns;
 use server::{
-    Reached,
-    api::{self, is_meant, is_shortened, several_meant},
+    MemoryHttpClient,
+    api::{self, ambiguous_id_problem, is_shortened, matches_id},
 };
+use types::model::{Bank, Selector};
 
 use super::turns::listed_on_kafka;
 
@@ -18,7 +19,7 @@ pub(super) fn whole_id(log: &dyn Log, bank: &Bank, asked: String) -> Result<Stri
     if !is_shortened(&asked) {
         return Ok(asked);
     }
-    let held = held_turns(log, bank, &|id| is_meant(&asked, id), usize::MAX)?;
+    let held = stored_turns(log, bank, &|id| matches_id(&asked, id), usize::MAX)?;
     only_one(bank, &asked, held.into_iter().map(|held| held.turn.turn.clone()).collect())
 }
 
@@ -28,17 +29,17 @@ pub(super) fn whole_id_on_kafka(log: &dyn Log, bank: &Bank, asked: String) -> Re
         return Ok(asked);
     }
     let held = listed_on_kafka(log, bank, &Selector::default())?.into_iter();
-    let ids = held.map(|held| held.turn.turn.clone()).filter(|id| is_meant(&asked, id)).collect();
+    let ids = held.map(|held| held.turn.turn.clone()).filter(|id| matches_id(&asked, id)).collect();
     only_one(bank, &asked, ids)
 }
 
 /// The same, from the process that has the memory open.
-pub(super) fn whole_id_there(reached: &Reached, bank: &Bank, asked: String) -> Result<String> {
+pub(super) fn whole_id_there(reached: &MemoryHttpClient, bank: &Bank, asked: String) -> Result<String> {
     if !is_shortened(&asked) {
         return Ok(asked);
     }
     let of = [("bank", Some(bank.as_str())), ("turn", Some(asked.as_str()))];
-    let api::Turns { turns, .. } = reached.get("/v1/turns", &of)?;
+    let api::TurnList { turns, .. } = reached.get("/v1/turns", &of)?;
     only_one(bank, &asked, turns.into_iter().map(|turn| turn.turn).collect())
 }
 
@@ -49,6 +50,8 @@ fn only_one(bank: &Bank, asked: &str, mut ids: Vec<String>) -> Result<String> {
             "turn: {asked:?} is a short id, and bank {bank} holds no turn that it means; list its turns, or give the \
              whole id"
         ),
-        (Some(last), false) => bail!(several_meant(asked, ids.iter().map(String::as_str).chain([last.as_str()]))),
+        (Some(last), false) => {
+            bail!(ambiguous_id_problem(asked, ids.iter().map(String::as_str).chain([last.as_str()])))
+        }
     }
 }

@@ -10,22 +10,20 @@ use std::{
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use heart::recall::one_line;
-use nouns::{
+use logs::Log;
+use memory::recall::one_line;
+use pipeline::{Cancellation, StoredTurn, selected_turns, wait_until_listed};
+use server::api::{self, TurnView};
+use terminal::{print, say};
+use types::{
     config::LogKind,
     model::{Bank, Selector},
 };
-use ripplemem::{
-    log::{self, Log},
-    pipeline::{Cancellation, HeldTurn, selected_turns, wait_until_listed},
-};
-use server::api::{self, TurnView};
-use terminal::{print, say};
 
 use super::{
-    memory_arguments::MemoryArguments,
-    reached::{Memory, open_or_reach},
-    selector_arguments::SelectorArguments,
+    memory_access::{MemoryAccess, open_or_reach},
+    memory_args::MemoryArgs,
+    selector_args::SelectorArgs,
 };
 
 /// Most characters of a turn's text in the table.
@@ -37,12 +35,12 @@ const EXTRACTED: Duration = Duration::from_secs(60);
 
 /// List turns that a bank holds, the latest first.
 #[derive(Args)]
-pub(crate) struct Turns {
+pub(crate) struct TurnsArgs {
     /// The bank.
     #[arg(long)]
     bank: String,
     #[command(flatten)]
-    select: SelectorArguments,
+    select: SelectorArgs,
     /// List at most this many turns.
     #[arg(long, default_value_t = 20)]
     limit: usize,
@@ -50,30 +48,30 @@ pub(crate) struct Turns {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Turns {
+impl TurnsArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank) = (self.memory.pipeline()?, Bank::parse(&self.bank)?);
         let select = self.select.selector()?;
         if !select.is_empty() {
             select.check()?;
         }
-        let latest = |held: &[HeldTurn]| -> (Vec<TurnView>, u64) {
+        let latest = |held: &[StoredTurn]| -> (Vec<TurnView>, u64) {
             let more = held.len().saturating_sub(self.limit) as u64;
             (held.iter().rev().take(self.limit).map(TurnView::of).collect(), more)
         };
         let (turns, more) = match pipeline.log.kind {
-            LogKind::Kafka => latest(&listed_on_kafka(&*log::open(&pipeline.log)?, &bank, &select)?),
+            LogKind::Kafka => latest(&listed_on_kafka(&*logs::open(&pipeline.log)?, &bank, &select)?),
             LogKind::Embedded => match open_or_reach(&pipeline)? {
-                Memory::Here(mut service) => {
+                MemoryAccess::Here(mut service) => {
                     service.pause_model();
                     service.catch_up()?;
                     latest(&selected_turns(service.log(), &bank, &select, &Cancellation::default())?)
                 }
-                Memory::There(reached) => {
-                    let text = |time: Option<nouns::model::EventTime>| time.map(|time| time.to_string());
+                MemoryAccess::There(reached) => {
+                    let text = |time: Option<types::model::EventTime>| time.map(|time| time.to_string());
                     let (since, until) = (text(select.since), text(select.until));
                     let (mut turns, mut before, mut more) = (Vec::new(), None::<String>, 0);
                     while turns.len() < self.limit {
@@ -89,7 +87,7 @@ impl Turns {
                             ("before", before.as_deref()),
                             ("limit", Some(limit.as_str())),
                         ];
-                        let listed: api::Turns = reached.get("/v1/turns", &of)?;
+                        let listed: api::TurnList = reached.get("/v1/turns", &of)?;
                         turns.extend(listed.turns);
                         (before, more) = (listed.next, listed.more);
                         if before.is_none() {
@@ -111,7 +109,7 @@ impl Turns {
 }
 
 /// The turns of a bank that a selector takes, of a log on Kafka, once the services have extracted all that are durable.
-pub(crate) fn listed_on_kafka(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<Vec<HeldTurn>> {
+pub(crate) fn listed_on_kafka(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<Vec<StoredTurn>> {
     let until = Instant::now() + EXTRACTED;
     ensure!(
         wait_until_listed(log, bank, &|| Instant::now() < until)?,

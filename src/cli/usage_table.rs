@@ -3,22 +3,22 @@
 //! In: usage by bank and purpose. Out: a table with a total, or the same as JSON, on stdout.
 
 use anyhow::Result;
-use nouns::{config::Pipeline, model::Usage};
 use terminal::print;
+use types::{config::Pipeline, model::ModelUsage};
 
 /// Prints `records` as JSON, or `lines` (usage, purpose, bank) as a table.
 pub(crate) fn print_usage(
     pipeline: &Pipeline,
     records: &impl serde::Serialize,
-    lines: &[(Usage, &str, &str)],
+    lines: &[(ModelUsage, &str, &str)],
     json: bool,
 ) -> Result<()> {
     if json { print(&format!("{}\n", serde_json::to_string(records)?)) } else { print_table(pipeline, lines) }
 }
 
-fn print_table(pipeline: &Pipeline, lines: &[(Usage, &str, &str)]) -> Result<()> {
+fn print_table(pipeline: &Pipeline, lines: &[(ModelUsage, &str, &str)]) -> Result<()> {
     print("    calls       prompt   completion      seconds         cost  for      bank\n")?;
-    let mut sum = Usage::default();
+    let mut sum = ModelUsage::default();
     lines.iter().for_each(|(usage, ..)| sum += *usage);
     for (usage, purpose, bank) in lines.iter().copied().chain([(sum, "all", "")]) {
         print(&format!(

@@ -8,16 +8,15 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use models::llm::Llm;
-use nouns::config::{LogKind, Pipeline};
-use ripplemem::{log, pipeline};
+use models::llm::LlmClient;
 use terminal::{print, read_pipeline};
+use types::config::{LogKind, Pipeline};
 
 const HOUR_MS: u64 = 3_600_000;
 
 /// Check a pipeline file, and that its model can be loaded.
 #[derive(Args)]
-pub(crate) struct Validate {
+pub(crate) struct ValidateArgs {
     /// The pipeline file.
     pipeline: PathBuf,
     /// Check only the file.
@@ -28,11 +27,11 @@ pub(crate) struct Validate {
     topics: bool,
 }
 
-impl Validate {
+impl ValidateArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = read_pipeline(&self.pipeline)?;
         print(&format!("{}: valid (profile {})\n", self.pipeline.display(), pipeline.profile))?;
-        for setting in pipeline.log.unbounded() {
+        for setting in pipeline.log.unbounded_topic_warnings() {
             print(&format!("forgetting: {setting}\n"))?;
         }
         let lacking = lacking(&pipeline, &BUILT);
@@ -47,7 +46,7 @@ impl Validate {
             bail!("{}: this build cannot run it: {first}", self.pipeline.display());
         }
         if self.topics && pipeline.log.kind == LogKind::Kafka {
-            let leaving = log::topics_leaving(&pipeline.log)?;
+            let leaving = logs::topic_retention(&pipeline.log)?;
             for topic in &leaving.never {
                 print(&format!("forgetting: {topic}\n"))?;
             }
@@ -56,13 +55,13 @@ impl Validate {
                 print(&format!("forgetting: words of deleted turns leave the topics within {hours} hours\n"))?;
             }
         }
-        pipeline::check_forgetting(&pipeline)?;
-        print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
-        if let Some(reranker) = pipeline::check_reranker(&pipeline)? {
+        erasure::check_forgetting(&pipeline)?;
+        print(&format!("model: {}\n", ripplemem::check_model(&pipeline)?))?;
+        if let Some(reranker) = ripplemem::check_reranker(&pipeline)? {
             print(&format!("reranker: {reranker}\n"))?;
         }
         if pipeline.llm.is_set() {
-            let llm = Llm::open(&pipeline.llm, None)?;
+            let llm = LlmClient::open(&pipeline.llm, None)?;
             llm.check_key()?;
             print(&format!("language model: {} at {} (not asked)\n", pipeline.llm.model, llm.url()))?;
         }
@@ -71,17 +70,17 @@ impl Validate {
 }
 
 /// The features of this build that a pipeline file may ask for.
-const BUILT: Built =
-    Built { kafka: cfg!(feature = "kafka"), buckets: cfg!(feature = "buckets"), llm: cfg!(feature = "llm") };
+const BUILT: BuildFeatures =
+    BuildFeatures { kafka: cfg!(feature = "kafka"), buckets: cfg!(feature = "buckets"), llm: cfg!(feature = "llm") };
 
-struct Built {
+struct BuildFeatures {
     kafka: bool,
     buckets: bool,
     llm: bool,
 }
 
 /// What a pipeline file asks for and a build lacks, each with the builds that have it.
-fn lacking(pipeline: &Pipeline, built: &Built) -> Vec<String> {
+fn lacking(pipeline: &Pipeline, built: &BuildFeatures) -> Vec<String> {
     let asked = [
         (pipeline.log.kind == LogKind::Kafka, built.kafka, "log.kind: no Kafka"),
         (pipeline.snapshot.directory.contains("://"), built.buckets, "snapshot.directory: no buckets"),
@@ -98,8 +97,8 @@ mod tests {
 
     #[test]
     fn a_build_says_what_it_lacks_of_a_file() {
-        let none = Built { kafka: false, buckets: false, llm: false };
-        let all = Built { kafka: true, buckets: true, llm: true };
+        let none = BuildFeatures { kafka: false, buckets: false, llm: false };
+        let all = BuildFeatures { kafka: true, buckets: true, llm: true };
         for (file, named) in [
             ("version = 1", None),
             (

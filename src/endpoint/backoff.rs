@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use nouns::backoff::{Backoff, shortened};
+use types::backoff::{Backoff, shortened};
 
 /// The upper limit of the first pause between attempts, and that of the longest.
 const LIMITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
@@ -15,7 +15,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Exponential backoff with jitter: between half of the limit for this attempt and all of it.
 #[must_use]
 pub fn backoff(attempts: u32) -> Duration {
-    shortened(LIMITS.after(attempts))
+    shortened(LIMITS.pause_after(attempts))
 }
 
 /// A `Retry-After` header: seconds, or an HTTP date.

@@ -10,13 +10,13 @@ use std::{
 
 use ureq::{Agent, Body, ResponseExt as _, Timeout, http::Response};
 
-use nouns::trace_parent;
+use types::trace_parent;
 
 use super::{
     agent::agent,
     backoff::retry_after,
-    failure::{RequestFailure, Suspicion, says_too_long},
     reply_problem::{ReplyProblem, error_message},
+    request_failure::{RequestFailure, TextSuspicion, says_too_long},
 };
 
 /// The longest reply.
@@ -78,7 +78,7 @@ impl Endpoint {
         if let Some(key) = self.key() {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        if let Some(trace) = trace_parent::current() {
+        if let Some(trace) = trace_parent::current_trace() {
             request = request.header("traceparent", trace.child().to_string());
         }
         let request = request.config().timeout_global(Some(timeout)).build();
@@ -93,7 +93,7 @@ impl Endpoint {
         let reader = response.into_body().into_with_config().limit(MAX_REPLY_BYTES).reader();
         // The endpoint has processed the request, and may charge for it.
         let unreadable = |problem: String| {
-            let suspicion = if from.elapsed() < timeout { Suspicion::Text } else { Suspicion::SlowText };
+            let suspicion = if from.elapsed() < timeout { TextSuspicion::Text } else { TextSuspicion::SlowText };
             RequestFailure::transient(problem, true, suspicion)
         };
         read(&mut BufReader::new(reader)).map_err(|problem| match problem {
@@ -113,15 +113,15 @@ impl Endpoint {
     fn connection_failure(&self, error: &ureq::Error) -> RequestFailure {
         match error {
             ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
-                RequestFailure::transient("no connection in time", false, Suspicion::None)
+                RequestFailure::transient("no connection in time", false, TextSuspicion::None)
             }
-            ureq::Error::Timeout(_) => RequestFailure::transient("no reply in time", true, Suspicion::SlowText),
+            ureq::Error::Timeout(_) => RequestFailure::transient("no reply in time", true, TextSuspicion::SlowText),
             ureq::Error::BadUri(problem) => RequestFailure::Permanent(format!("not a URL: {problem}")),
             ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
                 RequestFailure::Permanent(format!("the endpoint's certificate is not trusted: {error}"))
             }
             error => {
-                let suspicion = if is_unreachable(error) { Suspicion::None } else { Suspicion::Text };
+                let suspicion = if is_unreachable(error) { TextSuspicion::None } else { TextSuspicion::Text };
                 RequestFailure::transient(self.without_key(&error.to_string()), false, suspicion)
             }
         }
@@ -181,10 +181,10 @@ fn failure_of(status: u16, problem: String, after: Option<Duration>, charged: bo
         // Some servers answer a text that is too long as a failure of their own.
         500..600 if says_too_long(&problem, false) => RequestFailure::Rejected(problem),
         // Busy: it says so, or when to come again.
-        409 | 425 | 429 | 503 | 529 => transient(Suspicion::None),
-        408 | 500..600 if after.is_some() => transient(Suspicion::None),
-        408 | 504 | 524 => transient(Suspicion::SlowText),
-        500..600 => transient(Suspicion::Text),
+        409 | 425 | 429 | 503 | 529 => transient(TextSuspicion::None),
+        408 | 500..600 if after.is_some() => transient(TextSuspicion::None),
+        408 | 504 | 524 => transient(TextSuspicion::SlowText),
+        500..600 => transient(TextSuspicion::Text),
         _ => RequestFailure::Permanent(problem),
     }
 }
@@ -201,16 +201,16 @@ mod tests {
             _ => None,
         };
         for (status, expected) in [
-            (429, Suspicion::None),
-            (503, Suspicion::None),
-            (529, Suspicion::None),
-            (500, Suspicion::Text),
-            (502, Suspicion::Text),
-            (504, Suspicion::SlowText),
-            (408, Suspicion::SlowText),
+            (429, TextSuspicion::None),
+            (503, TextSuspicion::None),
+            (529, TextSuspicion::None),
+            (500, TextSuspicion::Text),
+            (502, TextSuspicion::Text),
+            (504, TextSuspicion::SlowText),
+            (408, TextSuspicion::SlowText),
         ] {
             assert_eq!(suspicion(of(status, "overloaded, the queue is too long", None)), Some(expected), "{status}");
-            assert_eq!(suspicion(of(status, "", Some(Duration::ZERO))), Some(Suspicion::None), "{status}");
+            assert_eq!(suspicion(of(status, "", Some(Duration::ZERO))), Some(TextSuspicion::None), "{status}");
         }
         for status in [400, 413, 422, 500] {
             let problem = "input (600 tokens) is too large to process";

@@ -6,27 +6,27 @@
 //! Redirects are never followed, so that the key reaches no other host, and no error ever shows the key.
 //!
 //! `agent` is the HTTP client. `client` sends a request, and is the one place that decides what a failure means, for
-//! chat, its streams and embeddings alike. `failure` says what went wrong, and `suspects` whether a text or its
+//! chat, its streams and embeddings alike. `request_failure` says what went wrong, and `suspect_texts` whether a text or its
 //! endpoint is the cause; `reply_text` decodes a reply, and `reply_problem` says what is wrong with one of status 200;
-//! `backoff` says how long to wait, and `not_before` until when the endpoint asks not to be called; `asking` says whether
+//! `backoff` says how long to wait, and `retry_after_gate` until when the endpoint asks not to be called; `endpoint_wait` says whether
 //! a thread is waiting. `docs/models.md` has a table of unusual replies.
 
 mod agent;
-mod asking;
 mod backoff;
 mod client;
-mod failure;
-mod not_before;
+mod endpoint_wait;
 mod reply_problem;
 mod reply_text;
-mod suspects;
+mod request_failure;
+mod retry_after_gate;
+mod suspect_texts;
 
 pub use agent::agent;
-pub use asking::{EndpointWait, end_threads};
 pub use backoff::{backoff, retry_after};
 pub use client::Endpoint;
-pub use failure::{RequestFailure, Suspicion, says_too_long};
-pub use not_before::NotBefore;
+pub use endpoint_wait::{EndpointWaitGuard, join_threads};
 pub use reply_problem::ReplyProblem;
 pub use reply_text::reply_text;
-pub use suspects::{Failure, LoneText, Probed, Suspects, Taken, TextKey, Tries};
+pub use request_failure::{RequestFailure, TextSuspicion, says_too_long};
+pub use retry_after_gate::RetryAfterGate;
+pub use suspect_texts::{AcceptedReply, LoneText, LoneTextFailure, ProbeOutcome, SuspectTexts, TextHash, TryLimits};

@@ -2,7 +2,7 @@
 //!
 //! In: the name of a part, and settings. Out: the settings without it. Measures nothing.
 
-use nouns::config::Pipeline;
+use types::config::Pipeline;
 
 /// A part of the system that an evaluation can leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

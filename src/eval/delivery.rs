@@ -6,11 +6,11 @@
 //! quotes nothing; it delivers the turns that it names if the context contains its restatement. Texts are compared
 //! without regard to case, white space and resolved dates in square brackets.
 
-use heart::language::{
+use memory::language::{
+    attachment_text::attachment_phrase,
     sentences::{has_content, sentences},
-    shared::named,
 };
-use nouns::model::EvidenceUnit;
+use types::model::EvidenceUnit;
 
 /// The text of a turn that a context must contain to deliver the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,16 +25,16 @@ impl RequiredText {
     }
 
     /// Whether this text contains all of it.
-    fn is_in(&self, words: &Comparable) -> bool {
+    fn is_in(&self, words: &NormalisedText) -> bool {
         self.0.iter().all(|s| words.0.contains(s.as_str()))
     }
 }
 
 /// A normalised text: lower case, single spaces, no resolved dates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Comparable(String);
+pub(crate) struct NormalisedText(String);
 
-impl Comparable {
+impl NormalisedText {
     /// Normalises a text.
     pub(crate) fn of(text: &str) -> Self {
         Self(normalised(text))
@@ -68,14 +68,19 @@ impl<'a> From<&'a EvidenceUnit> for ShownUnit<'a> {
 }
 
 /// Whether one of these units delivers the turn in the context that was made from them.
-pub(crate) fn is_delivered(turn: &str, required: &RequiredText, units: &[ShownUnit<'_>], context: &Comparable) -> bool {
+pub(crate) fn is_delivered(
+    turn: &str,
+    required: &RequiredText,
+    units: &[ShownUnit<'_>],
+    context: &NormalisedText,
+) -> bool {
     let named = || units.iter().filter(|u| u.sources.contains(&turn));
     if named().filter_map(|u| u.restated).any(|words| context.holds(words)) {
         return true;
     }
     let quotes = named().any(|u| {
         let quoted: Vec<&str> = u.quoted.iter().filter(|(t, _)| *t == turn).map(|(_, text)| *text).collect();
-        !quoted.is_empty() && required.is_in(&Comparable::of(&quoted.join(" ")))
+        !quoted.is_empty() && required.is_in(&NormalisedText::of(&quoted.join(" ")))
     });
     quotes && required.is_in(context)
 }
@@ -87,7 +92,9 @@ fn normalised(text: &str) -> String {
         out.push_str(before);
         match after.split_once(']') {
             // Shared media are also in brackets, but begin with a name and a colon, so they stay.
-            Some((inside, tail)) if !inside.contains(['[', '\n']) && named(&format!("[{inside}]")).is_none() => {
+            Some((inside, tail))
+                if !inside.contains(['[', '\n']) && attachment_phrase(&format!("[{inside}]")).is_none() =>
+            {
                 out.truncate(out.trim_end().len());
                 rest = tail;
             }
@@ -113,10 +120,10 @@ mod tests {
         let shown = [ShownUnit { sources: vec!["t1"], quoted: quoted.to_vec(), restated: None }];
         let required = RequiredText::of(text, captions);
         let lines: Vec<String> = quoted.iter().map(|(_, words)| format!("[13:56] Ada: {words}\n")).collect();
-        let context = Comparable::of(&lines.concat());
+        let context = NormalisedText::of(&lines.concat());
         assert_eq!(is_delivered("t1", &required, &shown, &context), expected, "{text} by {quoted:?}");
         assert!(!is_delivered("t2", &required, &shown, &context), "another turn is not delivered");
-        let empty = Comparable::of("## 8 May 2023\n");
+        let empty = NormalisedText::of("## 8 May 2023\n");
         assert!(!is_delivered("t1", &required, &shown, &empty), "what the context does not hold is not delivered");
     }
 
@@ -140,9 +147,9 @@ mod tests {
         let said = "Ada bought a red kayak on 7 May 2023.";
         let shown = [ShownUnit { sources: vec!["t1", "t2"], quoted: vec![("t1", said)], restated: Some(said) }];
         let required = RequiredText::of("I bought a red kayak yesterday.", &[]);
-        let context = Comparable::of(&format!("## 8 May 2023\n[13:56] {said} (7 May 2023)\n"));
+        let context = NormalisedText::of(&format!("## 8 May 2023\n[13:56] {said} (7 May 2023)\n"));
         assert!(is_delivered("t1", &required, &shown, &context) && is_delivered("t2", &required, &shown, &context));
         assert!(!is_delivered("t3", &required, &shown, &context));
-        assert!(!is_delivered("t1", &required, &shown, &Comparable::of("[13:56] Ada bought a kayak.")));
+        assert!(!is_delivered("t1", &required, &shown, &NormalisedText::of("[13:56] Ada bought a kayak.")));
     }
 }

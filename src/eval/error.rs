@@ -4,8 +4,9 @@
 //! causes are in `source`.
 
 use super::dataset::DatasetError;
+use logs::LogError;
 use models::{embed::EmbedError, llm::LlmError};
-use ripplemem::{log::LogError, pipeline::PipelineError};
+use pipeline::PipelineError;
 use sources::SourceError;
 
 /// Why an evaluation stopped.

@@ -5,21 +5,23 @@
 //! where it was lost. The comparisons that the request names follow on the same bench. Leaves no file behind.
 
 use super::{
-    bench::{Bench, MeasuredEvidence},
-    comparisons::{ablations, bank_scaling, baselines, readings, vectors},
+    benchmark_memory::{BenchmarkMemory, MeasuredEvidence},
+    comparisons::{ablation_rows, bank_scaling, baselines, context_readings, vector_rows},
     dataset::{self, Answerability, BenchmarkFormat, DatasetError, DatasetQuestion},
     error::EvalError,
-    lost::{LossFinder, Lost},
+    evidence_loss::{EvidenceLoss, LossFinder},
     memory_contents::MemoryContents,
     request::EvalRequest,
     result::{
-        Build, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Latency, ModelUse, QuestionResult, RerankerUse,
+        BuildCost, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Latency, ModelUse, QuestionResult,
+        RerankerUse,
     },
     score::{QuestionScore, auc, by_second_round, figures, figures_by, percentile},
 };
 use models::llm::Contract;
-use nouns::model::EventTime;
-use ripplemem::pipeline::{Progress, Service};
+use pipeline::Progress;
+use ripplemem::PipelineDriver;
+use types::model::EventTime;
 
 /// Builds a memory from the request's file, asks every question and scores the answers.
 ///
@@ -27,7 +29,7 @@ use ripplemem::pipeline::{Progress, Service};
 /// [`EvalError`] when the file as a whole is damaged, or the memory fails.
 pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Result<EvalRun, EvalError> {
     let zone = EventTime::read(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
-    let mut bench = Bench::open(request)?;
+    let mut bench = BenchmarkMemory::open(request)?;
     // These calls report the source's error for a file of another format or an unknown conversation.
     drop(request.open_source()?);
     drop(request.open_filler()?);
@@ -53,7 +55,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let lost = lost(&bench, &service, &answers, &contents)?;
     let reading = bench.model_use_since(before, &[Contract::Plan]);
     drop(service);
-    let readings = readings::rows(&bench, &contents, &answers, progress)?;
+    let readings = context_readings::rows(&bench, &contents, &answers, progress)?;
     let mut first_hop_only = bench.pipeline.clone();
     first_hop_only.recall.rounds = 0;
     let first = bench.ask_with(&first_hop_only, progress)?;
@@ -69,8 +71,8 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let scored: Vec<QuestionScore> = questions.iter().map(QuestionScore::from).collect();
     let baselines = if request.baselines { baselines::rows(&bench, &contents, &scored, progress)? } else { Vec::new() };
     drop(contents);
-    let ablations = ablations::rows(&bench, &scored, progress)?;
-    let vectors = if request.vectors { vectors::rows(&bench, progress)? } else { Vec::new() };
+    let ablations = ablation_rows::rows(&bench, &scored, progress)?;
+    let vectors = if request.vectors { vector_rows::rows(&bench, progress)? } else { Vec::new() };
     let sizes = bank_scaling::rows(&bench, &build, progress)?;
     let result = EvalResult { reading, ..eval_result(&bench, build, &questions, &scored)? };
     Ok(EvalRun { result: EvalResult { readings, baselines, ablations, vectors, sizes, ..result }, questions })
@@ -78,11 +80,11 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
 
 /// For each question, where the evidence turns that its answer does not deliver were lost, in their order.
 fn lost(
-    bench: &Bench,
-    service: &Service,
+    bench: &BenchmarkMemory,
+    service: &PipelineDriver,
     answers: &[MeasuredEvidence],
     contents: &MemoryContents,
-) -> Result<Vec<Vec<Lost>>, EvalError> {
+) -> Result<Vec<Vec<EvidenceLoss>>, EvalError> {
     let mut finder = LossFinder::new(&bench.pipeline);
     let mut all = Vec::with_capacity(answers.len());
     for (asked, answer) in bench.dataset.questions.iter().zip(answers) {
@@ -97,9 +99,9 @@ fn lost(
 }
 
 fn question_result(
-    bench: &Bench,
+    bench: &BenchmarkMemory,
     asked: &DatasetQuestion,
-    (answer, lost): (MeasuredEvidence, Vec<Lost>),
+    (answer, lost): (MeasuredEvidence, Vec<EvidenceLoss>),
     first: &MeasuredEvidence,
     contents: &MemoryContents,
 ) -> QuestionResult {
@@ -141,8 +143,8 @@ fn question_result(
 }
 
 fn eval_result(
-    bench: &Bench,
-    build: Build,
+    bench: &BenchmarkMemory,
+    build: BuildCost,
     questions: &[QuestionResult],
     scored: &[QuestionScore],
 ) -> Result<EvalResult, EvalError> {

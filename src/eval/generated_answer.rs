@@ -16,9 +16,9 @@ use super::{
     error::EvalError,
     result::GeneratedAnswer,
 };
-use models::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter};
-use nouns::model::{Evidence, Usage};
-use ripplemem::pipeline::Progress;
+use models::llm::{self, Contract, LlmClient, LlmError, LlmRequest, RequestDependency, UsageMeter};
+use pipeline::Progress;
+use types::model::{Evidence, ModelUsage};
 
 /// The reference of a question that has no answer.
 const NO_ANSWER: &str = "The dialogue does not say; the question has no answer.";
@@ -28,21 +28,21 @@ const LISTS: &str = "multi-hop";
 const REASONED: &str = "open-domain";
 /// How many questions in a row may fail because the endpoint does not answer, before the evaluation stops. The next run
 /// continues where it stopped.
-const MOST_UNAVAILABLE: usize = 2;
+const MAX_UNAVAILABLE: usize = 2;
 
 /// An answer, or why there is none, and its usage. The error concerns only this question.
-pub(crate) type Answered = (Result<GeneratedAnswer, LlmError>, Usage);
+pub(crate) type AnswerOutcome = (Result<GeneratedAnswer, LlmError>, ModelUsage);
 
 /// The model that answers, and the one that judges.
 #[derive(Clone, Copy)]
-pub(crate) struct Answerers<'a> {
-    pub(crate) llm: &'a Llm,
-    pub(crate) judge: Option<&'a Llm>,
+pub(crate) struct AnswerModels<'a> {
+    pub(crate) llm: &'a LlmClient,
+    pub(crate) judge: Option<&'a LlmClient>,
     /// How many questions are answered at once.
     pub(crate) at_once: usize,
 }
 
-impl Answerers<'_> {
+impl AnswerModels<'_> {
     /// Answers each question from its evidence, in the order of the questions.
     ///
     /// # Errors
@@ -52,10 +52,10 @@ impl Answerers<'_> {
         &self,
         asked: &[(&DatasetQuestion, &Evidence)],
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<Answered>, EvalError> {
+    ) -> Result<Vec<AnswerOutcome>, EvalError> {
         let next = AtomicUsize::new(0);
         let (done, finished) = crossbeam_channel::unbounded();
-        let mut answers: Vec<(usize, Answered)> = Vec::with_capacity(asked.len());
+        let mut answers: Vec<(usize, AnswerOutcome)> = Vec::with_capacity(asked.len());
         std::thread::scope(|scope| {
             for _ in 0..self.at_once.clamp(1, asked.len().max(1)) {
                 let (done, next) = (done.clone(), &next);
@@ -77,7 +77,7 @@ impl Answerers<'_> {
                 let answered = match answered? {
                     (Err(error @ LlmError::Unavailable { .. }), usage) => {
                         unavailable += 1;
-                        if unavailable > MOST_UNAVAILABLE || unavailable > answers.len() {
+                        if unavailable > MAX_UNAVAILABLE || unavailable > answers.len() {
                             let id = asked.get(at).map_or_else(String::new, |(question, _)| question.id.clone());
                             return Err(EvalError::Answer { id, source: error });
                         }
@@ -102,8 +102,8 @@ impl Answerers<'_> {
     ///
     /// # Errors
     /// An error that would affect every question, such as a wrong key.
-    pub(crate) fn one(&self, asked: &DatasetQuestion, evidence: &Evidence) -> Result<Answered, EvalError> {
-        let meter = Meter::default();
+    pub(crate) fn one(&self, asked: &DatasetQuestion, evidence: &Evidence) -> Result<AnswerOutcome, EvalError> {
+        let meter = UsageMeter::default();
         match self.answer_and_judge(asked, evidence, &meter) {
             Ok(generated) => Ok((Ok(generated), meter.total())),
             Err(
@@ -121,7 +121,7 @@ impl Answerers<'_> {
         &self,
         asked: &DatasetQuestion,
         evidence: &Evidence,
-        meter: &Meter,
+        meter: &UsageMeter,
     ) -> Result<GeneratedAnswer, LlmError> {
         let answer = llm::answer(self.llm, evidence, None, meter, &mut |_| {})?.text;
         let scored = asked.reference.as_deref().filter(|_| asked.answerability != Answerability::Unsupported);
@@ -142,18 +142,18 @@ impl Answerers<'_> {
 }
 
 fn verdict(
-    llm: &Llm,
+    llm: &LlmClient,
     asked: &DatasetQuestion,
     turns: &[String],
     reference: &str,
     answer: &str,
-    meter: &Meter,
+    meter: &UsageMeter,
 ) -> Result<bool, LlmError> {
     let input = json!({"question": asked.text, "reference": reference, "answer": answer}).to_string();
     let request = LlmRequest {
         contract: Contract::Judge,
         bank: &asked.bank,
-        depends_on: DependsOn::Turns(turns),
+        depends_on: RequestDependency::Turns(turns),
         input: &input,
         reply_tokens: None,
         deadline: None,
@@ -161,10 +161,10 @@ fn verdict(
         cacheable: true,
         meter,
     };
-    llm.ask(&request, &mut |verdict: Verdict| Ok(verdict.label == "correct"))
+    llm.ask(&request, &mut |verdict: JudgeVerdict| Ok(verdict.label == "correct"))
 }
 
 #[derive(Debug, Deserialize)]
-struct Verdict {
+struct JudgeVerdict {
     label: String,
 }

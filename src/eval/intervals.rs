@@ -3,7 +3,7 @@
 //! In: one value per question. Out: the mean, and the middle 95 % of the means of resamples drawn with replacement (the
 //! percentile bootstrap, Efron 1979), always the same for the same values.
 
-use super::{result::Interval, score::percentile};
+use super::{result::MeanInterval, score::percentile};
 
 /// The number of resamples.
 const RESAMPLES: usize = 2_000;
@@ -11,7 +11,7 @@ const RESAMPLES: usize = 2_000;
 const SEED: u64 = 20_260;
 
 /// The mean with its interval; `None` without values.
-pub(crate) fn interval(values: &[f64]) -> Option<Interval> {
+pub(crate) fn interval(values: &[f64]) -> Option<MeanInterval> {
     let mean = |sum: f64| sum / values.len() as f64;
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut draw = || values.get(random.usize(..values.len())).copied().unwrap_or_default();
@@ -19,7 +19,11 @@ pub(crate) fn interval(values: &[f64]) -> Option<Interval> {
         return None;
     }
     let means: Vec<f64> = (0..RESAMPLES).map(|_| mean((0..values.len()).map(|_| draw()).sum())).collect();
-    Some(Interval { mean: mean(values.iter().sum()), low: percentile(&means, 0.025), high: percentile(&means, 0.975) })
+    Some(MeanInterval {
+        mean: mean(values.iter().sum()),
+        low: percentile(&means, 0.025),
+        high: percentile(&means, 0.975),
+    })
 }
 
 #[cfg(test)]
@@ -29,7 +33,7 @@ mod tests {
     #[test]
     fn an_interval_holds_the_mean_and_narrows_with_more_questions() {
         assert_eq!(interval(&[]), None);
-        assert_eq!(interval(&[0.5; 9]), Some(Interval { mean: 0.5, low: 0.5, high: 0.5 }));
+        assert_eq!(interval(&[0.5; 9]), Some(MeanInterval { mean: 0.5, low: 0.5, high: 0.5 }));
         let half = |n: usize| interval(&(0..n).map(|i| (i % 2) as f64).collect::<Vec<_>>()).expect("values");
         let (few, many) = (half(10), half(1_000));
         assert_eq!((few.mean, many.mean), (0.5, 0.5));

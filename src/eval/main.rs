@@ -14,7 +14,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     terminal::begin_process();
-    let arguments = commands::Arguments::parse();
+    let arguments = commands::EvalArgs::parse();
     terminal::begin_logs(false, Ok(None));
-    terminal::code_of(arguments.run())
+    terminal::exit_code(arguments.run())
 }

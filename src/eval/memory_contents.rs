@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::error::EvalError;
-use nouns::model::{Bank, MemoryRecord, UnitId};
-use ripplemem::log::{Log, Topic};
+use logs::{Log, Topic};
+use types::model::{Bank, MemoryRecord, UnitId};
 
 /// The number of records read at once.
 const READ_RECORDS: usize = 64;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// The paper's tables.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Paper {
+pub struct PaperTables {
     /// One row for each system and dataset.
     pub rows: Vec<PaperRow>,
     /// The cost of building and planning.
@@ -63,7 +63,7 @@ pub struct PaperCost {
 /// The paper's tables, which are compiled in; empty if they cannot be parsed, which a test rules
 /// out.
 #[must_use]
-pub fn paper() -> Paper {
+pub fn paper() -> PaperTables {
     toml::from_str(include_str!("paper.toml")).unwrap_or_default()
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_papers_rows_parse_and_its_ablations_score_below_the_whole() {
-        let paper: Paper = toml::from_str(include_str!("paper.toml")).unwrap();
+        let paper: PaperTables = toml::from_str(include_str!("paper.toml")).unwrap();
         let judge = |name: &str| paper.rows.iter().find(|r| r.name == name).map(|r| r.judge);
         let whole = judge("recollection").unwrap();
         for name in ["structural-cues", "graph-expansion", "planned-recollection", "familiarity", "full-context"] {

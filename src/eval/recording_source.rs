@@ -7,21 +7,21 @@
 use std::collections::BTreeMap;
 
 use super::delivery::RequiredText;
-use nouns::model::{Bank, DeadLetter, Turn, TurnEvent};
-use sources::{Source, SourceBatch, SourceError, SourceProgress};
+use sources::{SourceBatch, SourceError, SourceProgress, TurnSource};
+use types::model::{Bank, DeadLetter, Turn, TurnEvent};
 
 /// The turns and rejects of a source.
 #[derive(Debug, Default)]
-pub(crate) struct RecordedTurns {
+pub(crate) struct BenchmarkTurns {
     /// The turns of each bank, by id.
-    pub(crate) turns: BTreeMap<Bank, BTreeMap<String, RecordedTurn>>,
+    pub(crate) turns: BTreeMap<Bank, BTreeMap<String, BenchmarkTurn>>,
     /// The rejects.
     pub(crate) rejects: Vec<DeadLetter>,
 }
 
 /// One turn that the memory was given.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordedTurn {
+pub(crate) struct BenchmarkTurn {
     /// Who said it.
     pub(crate) speaker: String,
     /// Its text, followed by its captions.
@@ -30,9 +30,9 @@ pub(crate) struct RecordedTurn {
     pub(crate) required: RequiredText,
 }
 
-impl RecordedTurns {
+impl BenchmarkTurns {
     /// A turn of a bank.
-    pub(crate) fn turn(&self, bank: &Bank, id: &str) -> Option<&RecordedTurn> {
+    pub(crate) fn turn(&self, bank: &Bank, id: &str) -> Option<&BenchmarkTurn> {
         self.turns.get(bank)?.get(id)
     }
 
@@ -45,27 +45,27 @@ impl RecordedTurns {
         let captions: Vec<&str> = turn.captions().collect();
         let text = std::iter::once(turn.text.trim()).chain(captions.iter().copied()).collect::<Vec<_>>().join(" ");
         let required = RequiredText::of(&turn.text, &captions);
-        let recorded = RecordedTurn { speaker: turn.speaker.clone(), text, required };
+        let recorded = BenchmarkTurn { speaker: turn.speaker.clone(), text, required };
         self.turns.entry(turn.bank.clone()).or_default().insert(turn.turn.clone(), recorded);
     }
 }
 
 /// A source whose turns are recorded.
 pub(crate) struct RecordingSource<'s> {
-    inner: &'s mut dyn Source,
-    recorded: &'s mut RecordedTurns,
+    inner: &'s mut dyn TurnSource,
+    recorded: &'s mut BenchmarkTurns,
     close_windows: bool,
 }
 
 impl<'s> RecordingSource<'s> {
     /// Records a source. Without `close_windows`, the marks that end sessions and close windows
     /// are left out, as in a dialogue that is still going on.
-    pub(crate) fn new(inner: &'s mut dyn Source, recorded: &'s mut RecordedTurns, close_windows: bool) -> Self {
+    pub(crate) fn new(inner: &'s mut dyn TurnSource, recorded: &'s mut BenchmarkTurns, close_windows: bool) -> Self {
         Self { inner, recorded, close_windows }
     }
 }
 
-impl Source for RecordingSource<'_> {
+impl TurnSource for RecordingSource<'_> {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         loop {
             let Some(mut batch) = self.inner.next(limit)? else { return Ok(None) };
@@ -103,9 +103,10 @@ pub(crate) mod tests {
     use super::*;
 
     /// Turns with these ids, all in one bank.
-    pub(crate) fn recorded(bank: &str, ids: &[&str]) -> RecordedTurns {
-        let mut recorded = RecordedTurns::default();
-        let turn = RecordedTurn { speaker: "Ada".into(), text: "said".into(), required: RequiredText::of("said", &[]) };
+    pub(crate) fn recorded(bank: &str, ids: &[&str]) -> BenchmarkTurns {
+        let mut recorded = BenchmarkTurns::default();
+        let turn =
+            BenchmarkTurn { speaker: "Ada".into(), text: "said".into(), required: RequiredText::of("said", &[]) };
         let turns = ids.iter().map(|id| ((*id).to_owned(), turn.clone())).collect();
         recorded.turns.insert(Bank::parse(bank).unwrap(), turns);
         recorded

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{ablation::Ablation, dataset::BenchmarkFormat, readers};
-use nouns::config::{LlmSettings, Pipeline, SourceSettings};
-use sources::{Source, SourceError};
+use sources::{SourceError, TurnSource};
+use types::config::{LlmSettings, Pipeline, SourceSettings};
 
 /// The bank of filler turns that do not name a bank.
 const FILLER: &str = "filler";
@@ -69,13 +69,13 @@ impl EvalRequest {
     }
 
     /// The file's turns.
-    pub(crate) fn open_source(&self) -> Result<Box<dyn Source>, SourceError> {
+    pub(crate) fn open_source(&self) -> Result<Box<dyn TurnSource>, SourceError> {
         let only = self.only.clone();
         readers::open(&SourceSettings { only, ..self.source_settings(self.format.name(), &self.path) })
     }
 
     /// The filler's turns, if there is a filler.
-    pub(crate) fn open_filler(&self) -> Result<Option<Box<dyn Source>>, SourceError> {
+    pub(crate) fn open_filler(&self) -> Result<Option<Box<dyn TurnSource>>, SourceError> {
         let open = |path: &PathBuf| {
             sources::open(&SourceSettings { bank: FILLER.to_owned(), ..self.source_settings("jsonl", path) })
         };

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::lost::Lost;
-use nouns::model::{Bank, Evidence, Reranked, Trace, UnitId};
+use super::evidence_loss::EvidenceLoss;
+use types::model::{Bank, Evidence, RerankResult, Trace, UnitId};
 
 /// Version of the JSON form.
 pub const EVAL_SCHEMA_VERSION: u32 = 1;
@@ -37,19 +37,19 @@ pub struct EvalResult {
     pub profile: String,
     /// Figures over the questions whose answer the dialogue supports (LoCoMo: categories 1 to 4).
     #[serde(flatten)]
-    pub overall: Figures,
+    pub overall: EvalFigures,
     /// How well sufficiency separates questions that the dialogue supports from those that it
     /// does not, as an AUC: the probability that a supported question has the higher figure.
     /// Null without questions of both kinds.
     pub sufficiency_auc: Option<f64>,
     /// The same figures by the dataset's categories, unsupported ones included.
-    pub by_category: BTreeMap<String, Figures>,
+    pub by_category: BTreeMap<String, EvalFigures>,
     /// The same figures by conversation, over the supported questions.
-    pub by_conversation: BTreeMap<String, Figures>,
+    pub by_conversation: BTreeMap<String, EvalFigures>,
     /// The same figures by whether a second round ran, over the supported questions.
-    pub by_second_round: BySecondRound,
+    pub by_second_round: SecondRoundFigures,
     /// The cost of building the memory.
-    pub build: Build,
+    pub build: BuildCost,
     /// Latency of the questions.
     pub latency_ms: Latency,
     /// Language-model use of the plans, as the paper counts its controller.
@@ -63,7 +63,7 @@ pub struct EvalResult {
     /// All settings of the pipeline.
     pub config: serde_json::Value,
     /// What was damaged or left out in the file, by kind; empty for an undamaged file.
-    pub problems: BTreeMap<String, Problem>,
+    pub problems: BTreeMap<String, DamageCount>,
     /// Baselines: other retrievers over the same memory, with `--baselines`.
     #[serde(rename = "rivals", default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<ComparisonRow>,
@@ -97,8 +97,8 @@ pub struct RerankerUse {
 impl RerankerUse {
     /// Of answers with these traces; `None` where none of them had a reranker.
     pub(crate) fn of<'t>(traces: impl Iterator<Item = &'t Trace>) -> Option<Self> {
-        let all: Vec<&Reranked> = traces.filter_map(|trace| trace.rerank.as_ref()).collect();
-        let Reranked { model, model_hash, .. } = all.first()?;
+        let all: Vec<&RerankResult> = traces.filter_map(|trace| trace.rerank.as_ref()).collect();
+        let RerankResult { model, model_hash, .. } = all.first()?;
         let problem = all.iter().find_map(|reranked| reranked.problem.clone());
         let without = all.iter().filter(|reranked| reranked.problem.is_some()).count() as u64;
         let answers = all.len() as u64 - without;
@@ -116,16 +116,17 @@ pub struct ReadingRow {
     /// Mean o200k tokens of the contexts.
     pub context_tokens: Option<f64>,
     /// Token F1.
-    pub f1: Option<Interval>,
+    pub f1: Option<MeanInterval>,
     /// BLEU-1.
-    pub bleu1: Option<Interval>,
+    pub bleu1: Option<MeanInterval>,
     /// Share of the answers that another model accepted; null without one.
     pub judge_accuracy: Option<f64>,
 }
 
 /// A mean with the middle 95 % of its bootstrap resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Interval {
+#[schemars(rename = "Interval")]
+pub struct MeanInterval {
     /// The mean.
     pub mean: f64,
     /// The lower end.
@@ -145,19 +146,19 @@ pub struct SizeRow {
     pub turns: u64,
     /// Figures over the supported questions of the conversations that fit into the smallest size.
     #[serde(flatten)]
-    pub overall: Figures,
+    pub overall: EvalFigures,
     /// The same figures by category.
-    pub by_category: BTreeMap<String, Figures>,
+    pub by_category: BTreeMap<String, EvalFigures>,
     /// The same figures when a round follows no edges.
-    pub without_graph: Figures,
+    pub without_graph: EvalFigures,
     /// Those figures by category.
-    pub without_graph_by_category: BTreeMap<String, Figures>,
+    pub without_graph_by_category: BTreeMap<String, EvalFigures>,
     /// Latency of the questions.
     pub latency_ms: Latency,
     /// The same figures when edges lead to no candidate of the first hop.
-    pub without_links: Figures,
+    pub without_links: EvalFigures,
     /// The same figures when every part of the bank gets the full score.
-    pub every_part: Figures,
+    pub every_part: EvalFigures,
     /// Latency of the questions then.
     pub every_part_latency_ms: Latency,
 }
@@ -173,7 +174,7 @@ pub struct VectorRow {
     pub vectors_per_turn: f64,
     /// Figures over the questions whose answer the dialogue supports.
     #[serde(flatten)]
-    pub overall: Figures,
+    pub overall: EvalFigures,
     /// Seconds from the file to the last edge, loading of the model included.
     pub ingest_seconds: f64,
     /// Those seconds divided by the seconds of one vector a turn at full precision, measured just before.
@@ -182,7 +183,8 @@ pub struct VectorRow {
 
 /// Figures over a set of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+#[schemars(rename = "Figures")]
+pub struct EvalFigures {
     /// Questions that were asked.
     pub questions: u64,
     /// Questions whose evidence turns are known; the shares below are means over them.
@@ -215,16 +217,18 @@ pub struct Figures {
 
 /// Figures by whether a round of expansion ran after the first hop.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct BySecondRound {
+#[schemars(rename = "BySecondRound")]
+pub struct SecondRoundFigures {
     /// The round ran.
-    pub ran: Figures,
+    pub ran: EvalFigures,
     /// Recollection stopped at the first hop.
-    pub stopped: Figures,
+    pub stopped: EvalFigures,
 }
 
 /// The cost of building the memory, over all conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Build {
+#[schemars(rename = "Build")]
+pub struct BuildCost {
     /// Conversations, each in its own bank.
     pub conversations: u64,
     /// Turns that were ingested.
@@ -263,7 +267,8 @@ pub struct ModelUse {
 
 /// A kind of damage and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
+#[schemars(rename = "Problem")]
+pub struct DamageCount {
     /// How often it was found.
     pub count: u64,
     /// What the evaluation does about it.
@@ -283,18 +288,19 @@ pub struct ComparisonRow {
     /// What it retrieves: `units` or `turns`.
     pub over: String,
     /// How much it may deliver.
-    pub budget: Budget,
+    pub budget: RowBudget,
     /// Figures over the supported questions.
     #[serde(flatten)]
-    pub overall: Figures,
+    pub overall: EvalFigures,
     /// The same figures by category.
-    pub by_category: BTreeMap<String, Figures>,
+    pub by_category: BTreeMap<String, EvalFigures>,
 }
 
 /// How much a row may deliver for one question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "most", rename_all = "snake_case")]
-pub enum Budget {
+#[schemars(rename = "Budget")]
+pub enum RowBudget {
     /// At most this number of units or turns.
     Units(usize),
     /// As many as fit into this number of tokens.
@@ -371,7 +377,7 @@ pub struct EvidenceTurn {
     pub held_by: Vec<UnitId>,
     /// Where it was lost; absent where the context delivers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<Lost>,
+    pub lost: Option<EvidenceLoss>,
 }
 
 /// A language model's answer in words, and its scores.

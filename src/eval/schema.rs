@@ -6,7 +6,7 @@
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    report::{QuestionReport, Report},
+    report::{EvalReport, QuestionReport},
     result::EvalResult,
 };
 
@@ -14,7 +14,7 @@ use super::{
 #[must_use]
 pub fn schema() -> Schema {
     let about = "The figures of one evaluation. Shares are fractions; null is not measured.";
-    nouns::schema::of(EvalResult::json_schema, about)
+    types::schema::titled_schema(EvalResult::json_schema, about)
 }
 
 /// The schema of `report.json`, which `ripplemem-eval --report` writes.
@@ -22,12 +22,12 @@ pub fn schema() -> Schema {
 pub fn report_schema() -> Schema {
     let about = "The figures of one evaluation with a line for each question. Shares are fractions; null is not \
                  measured.";
-    nouns::schema::of(Report::json_schema, about)
+    types::schema::titled_schema(EvalReport::json_schema, about)
 }
 
 /// The schema of a question's file beside `report.json`.
 #[must_use]
 pub fn question_report_schema() -> Schema {
     let about = "One question of an evaluation: its evidence, found or lost, and the answer with its trace.";
-    nouns::schema::of(QuestionReport::json_schema, about)
+    types::schema::titled_schema(QuestionReport::json_schema, about)
 }

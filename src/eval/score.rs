@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::result::{BySecondRound, Figures, GeneratedAnswer, QuestionResult};
+use super::result::{EvalFigures, GeneratedAnswer, QuestionResult, SecondRoundFigures};
 
 /// One question's score, whichever retriever found its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -68,12 +68,12 @@ pub(crate) fn share(met: &[bool]) -> Option<f64> {
 }
 
 /// Means over questions.
-pub(crate) fn figures<'s>(scored: impl IntoIterator<Item = &'s QuestionScore>) -> Figures {
+pub(crate) fn figures<'s>(scored: impl IntoIterator<Item = &'s QuestionScore>) -> EvalFigures {
     let all: Vec<&QuestionScore> = scored.into_iter().collect();
     let recollection: Vec<RecollectionScore> = all.iter().filter_map(|s| s.recollection).collect();
     let recalls: Vec<f64> = all.iter().filter_map(|s| s.recall).collect();
     let first: Vec<f64> = recollection.iter().filter_map(|r| r.first_hop_recall).collect();
-    Figures {
+    EvalFigures {
         questions: all.len() as u64,
         scored: recalls.len() as u64,
         evidence_recall: mean(recalls.iter().copied()),
@@ -104,7 +104,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// Means over the questions of each key.
 pub(crate) fn figures_by<'s, 'k>(
     scored: impl IntoIterator<Item = (&'k str, &'s QuestionScore)>,
-) -> BTreeMap<String, Figures> {
+) -> BTreeMap<String, EvalFigures> {
     let mut groups: BTreeMap<&str, Vec<&QuestionScore>> = BTreeMap::new();
     for (key, one) in scored {
         groups.entry(key).or_default().push(one);
@@ -113,10 +113,10 @@ pub(crate) fn figures_by<'s, 'k>(
 }
 
 /// Means by whether a second round ran.
-pub(crate) fn by_second_round(scored: &[&QuestionScore]) -> BySecondRound {
+pub(crate) fn by_second_round(scored: &[&QuestionScore]) -> SecondRoundFigures {
     let of =
         |ran: bool| figures(scored.iter().copied().filter(|s| s.recollection.is_some_and(|r| r.second_round == ran)));
-    BySecondRound { ran: of(true), stopped: of(false) }
+    SecondRoundFigures { ran: of(true), stopped: of(false) }
 }
 
 /// Area under the ROC curve: the probability that a value of `high` exceeds one of `low`; a tie counts half (Mann and
@@ -191,7 +191,7 @@ mod tests {
         let split = by_second_round(&all.iter().collect::<Vec<_>>());
         assert_eq!((split.ran.questions, split.stopped.questions), (1, 2));
         assert_eq!(split.ran.evidence_recall, Some(1.0));
-        assert_eq!(figures(&[]), Figures::default(), "nothing was measured: null, not zero");
+        assert_eq!(figures(&[]), EvalFigures::default(), "nothing was measured: null, not zero");
         let by = figures_by([("a", &all[0]), ("b", &all[1]), ("a", &all[2])]);
         assert_eq!((by["a"].questions, by["b"].evidence_recall), (2, Some(0.5)));
     }

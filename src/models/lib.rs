@@ -8,11 +8,12 @@
 //! | [`embed`] | Which vector does a text have? |
 //! | [`llm`] | What may a language model be asked, and what has it already answered? |
 //! | [`rerank`] | How well does a passage answer a question? |
-//! | [`store`] | How do the embedded stores keep recent writes? |
+//! | `unread_language_reporter` | Does the model read what is said? |
 
 pub mod embed;
 pub mod llm;
 pub mod rerank;
-pub mod store;
+mod unread_language_reporter;
 
-pub use endpoint::end_threads;
+pub use endpoint::join_threads;
+pub use unread_language_reporter::{LanguageCounts, UnreadLanguageReporter, notice as unread_notice};

@@ -3,11 +3,10 @@
 use std::{fmt, io, path::PathBuf};
 
 use super::access::AccessError;
+use logs::LogError;
 use models::embed::EmbedError;
-use ripplemem::{
-    log::LogError,
-    pipeline::{PipelineError, ReplayError},
-};
+use pipeline::PipelineError;
+use ripplemem::ReplayError;
 
 /// Why a service ended.
 #[derive(Debug, thiserror::Error)]

@@ -2,64 +2,64 @@
 //!
 //! In: a pipeline. Out: a memory that others reach, until the service is told to stop.
 //!
-//! `service` runs it, on a log in a directory (`embedded`, with the memory that is `served` there) or on Kafka
-//! (`kafka`; `without_kafka` stands in for it in a build without that feature); `state` is what its threads share.
+//! `service` runs it, on a log in a directory (`embedded_service`, with the memory that is `served_memory` there) or on Kafka
+//! (`kafka`; `without_kafka` stands in for it in a build without that feature); `service_state` is what its threads share.
 //! `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do what, `quota` how
-//! much at once, `hosts` checks for whom a request is, `open_routes` has what asks for no token, `console` the page for
-//! people and the server of a report, `manager` tells systemd that it has started, and `address` tells the commands of
-//! the same machine where it listens; they call it through `reached`, and read its log through `reached_topic`.
-//! `platforms` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that
+//! much at once, `allowed_hosts` checks for whom a request is, `public_routes` has what asks for no token, `console` the page for
+//! people and the server of a report, `systemd_notify` tells systemd that it has started, and `http_address` tells the commands of
+//! the same machine where it listens; they call it through `memory_http_client`, and read its log through `http_topic_reader`.
+//! `followed_source` are the chat platforms that it follows, `webhooks` what they send. `subscriptions` are questions that
 //! stay. `mcp` gives agents tools on such a memory, `mem0` the routes that Mem0's client calls.
 //! `request_trace` has the spans of log lines, `telemetry` the metrics, `recent_questions` how long questions take now,
-//! `log_ends` how far the log is, `looks` what is known while it does not answer, and `tap` shows records to people.
+//! `log_ends` how far the log is, `single_flight` what is known while it does not answer, and `topic_tap` shows records to people.
 
 pub mod access;
-mod address;
+mod allowed_hosts;
 pub mod api;
 #[cfg(feature = "console")]
 mod console;
-mod embedded;
+mod embedded_service;
 mod error;
-mod hosts;
+mod followed_source;
+mod http_address;
+mod http_topic_reader;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(not(feature = "kafka"))]
 #[path = "without_kafka.rs"]
 mod kafka;
 mod log_ends;
-mod looks;
-mod manager;
 mod mcp;
 mod mem0;
-mod open_routes;
-mod platforms;
-mod query;
+mod memory_http_client;
+mod public_routes;
+mod query_string;
 pub mod quota;
-mod reached;
-mod reached_topic;
 mod recent_questions;
 mod request_trace;
-mod served;
+mod served_memory;
 mod service;
+mod service_state;
+mod single_flight;
 mod source_status;
-mod state;
 pub mod subscriptions;
-mod tap;
+mod systemd_notify;
 pub mod telemetry;
 mod tls;
+mod topic_tap;
 mod v1;
 mod webhooks;
 
-pub use address::{HttpAddress, address_of, running_address};
 #[cfg(feature = "console")]
-pub use console::{ReportError, ReportServer, serve_report};
+pub use console::{ReportServer, ReportServerError, serve_report};
 pub use error::ServeError;
+pub use http_address::{HttpAddress, address_of, running_address};
+pub use http_topic_reader::{HttpBankReader, open_http_bank, open_http_topic};
 #[cfg(feature = "kafka")]
 pub use kafka::AskError;
 pub use kafka::ask;
 pub use mcp::{McpError, McpOptions, serve_stdio};
-pub use reached::{ReachError, Reached};
-pub use reached_topic::{ReachedBank, reached_bank, reached_topic};
+pub use memory_http_client::{MemoryHttpClient, MemoryHttpError};
 pub use service::run;
-pub use tap::{Lag, TOPICS, TappedRecord, lag, tap};
-pub use v1::{Needs, RequiredRight, openapi, required_rights};
+pub use topic_tap::{ExtractionLag, TOPICS, TappedRecord, lag, tap};
+pub use v1::{RequiredRight, RouteRight, openapi, required_rights};

@@ -3,8 +3,8 @@
 //! In: a log. Out: for each partition its end, and how many turns before it are not extracted. After the first request
 //! that the cluster does not answer no other is sent: each would wait as long.
 
-use nouns::model::Bank;
-use ripplemem::log::{Log, LogError, Topic, Written, partition_of};
+use logs::{Log, LogError, Topic, WritePosition, partition_of};
+use types::model::Bank;
 
 /// How far the turns reach, by partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,18 +30,18 @@ impl LogEnds {
     }
 
     /// The end of each partition.
-    pub(crate) fn ends(&self) -> Written {
+    pub(crate) fn ends(&self) -> WritePosition {
         self.written(|of| of.end)
     }
 
     /// The offset after the last turn of each partition. On Kafka, the last offsets of a partition may hold transaction
     /// markers, which no read position passes.
-    pub(crate) fn after(&self) -> Written {
+    pub(crate) fn after(&self) -> WritePosition {
         self.written(|of| of.position.filter(|_| of.lag == Some(0)).unwrap_or(of.end))
     }
 
-    fn written(&self, end: impl Fn(&PartitionEnd) -> u64) -> Written {
-        let mut written = Written::nothing(self.0.len() as u32);
+    fn written(&self, end: impl Fn(&PartitionEnd) -> u64) -> WritePosition {
+        let mut written = WritePosition::nothing(self.0.len() as u32);
         for (partition, end) in (0..).zip(self.0.iter().map(end)).filter(|(_, end)| *end > 0) {
             written.extend(partition, end);
         }
@@ -66,10 +66,10 @@ impl PartitionEnd {
         let end = log.end(Topic::Turns, partition)?;
         let position = match followed {
             Some(position) => Some(position),
-            None => unless_away(log.read_position(partition))?,
+            None => none_if_unknown(log.read_position(partition))?,
         };
         let lag = match position {
-            Some(at) => unless_away(log.lag(partition, at))?,
+            Some(at) => none_if_unknown(log.lag(partition, at))?,
             None => None,
         };
         Ok(Self { end, position, lag })
@@ -77,7 +77,7 @@ impl PartitionEnd {
 }
 
 /// `None` where only this is not known, such as a read position that cannot be read.
-fn unless_away(found: Result<u64, LogError>) -> Result<Option<u64>, LogError> {
+fn none_if_unknown(found: Result<u64, LogError>) -> Result<Option<u64>, LogError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error @ LogError::Cluster { .. }) => Err(error),
@@ -98,7 +98,7 @@ mod tests {
             what: "a position".to_owned(),
             problem: "junk".to_owned(),
         };
-        assert!(matches!(unless_away(Err(unreadable)), Ok(None)));
+        assert!(matches!(none_if_unknown(Err(unreadable)), Ok(None)));
         let away = LogError::Cluster {
             brokers: "a:1".to_owned(),
             doing: "asking".to_owned(),
@@ -106,7 +106,7 @@ mod tests {
             remedy: "check it",
             retriable: true,
         };
-        assert!(matches!(unless_away(Err(away)), Err(LogError::Cluster { .. })));
+        assert!(matches!(none_if_unknown(Err(away)), Err(LogError::Cluster { .. })));
     }
 
     #[test]

@@ -9,19 +9,19 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::api::{Code, Problem};
-use nouns::sync;
+use crate::api::{ApiProblem, ProblemCode};
+use types::sync;
 
 /// The most in use at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct QuotaLimits {
     /// In all.
     pub all: usize,
     /// Of one sender, such as a token.
     pub of_one: usize,
 }
 
-impl Limits {
+impl QuotaLimits {
     /// At most half of these connections in all, and an eighth for one token: a stream keeps its connection, and
     /// other requests need some too.
     #[must_use]
@@ -31,7 +31,7 @@ impl Limits {
 }
 
 /// The messages for a full quota; the limit stands in front of them.
-pub struct Refusals {
+pub struct QuotaRefusals {
     /// In all.
     pub all: &'static str,
     /// For one sender.
@@ -40,8 +40,8 @@ pub struct Refusals {
 
 /// What is in use, within limits.
 pub struct Quota {
-    limits: Limits,
-    refusals: Refusals,
+    limits: QuotaLimits,
+    refusals: QuotaRefusals,
     used: Mutex<UsedShares>,
 }
 
@@ -52,7 +52,7 @@ struct UsedShares {
 }
 
 /// What one request has in use; free again when this is dropped.
-pub struct Share {
+pub struct QuotaShare {
     quota: Arc<Quota>,
     /// None for those whom the service trusts: only what is used in all limits them.
     sender: Option<String>,
@@ -62,42 +62,42 @@ pub struct Share {
 impl Quota {
     /// Nothing in use. `refusals` is what is said where nothing is free.
     #[must_use]
-    pub fn new(limits: Limits, refusals: Refusals) -> Arc<Self> {
+    pub fn new(limits: QuotaLimits, refusals: QuotaRefusals) -> Arc<Self> {
         Arc::new(Self { limits, refusals, used: Mutex::default() })
     }
 
     /// The limits.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> QuotaLimits {
         self.limits
     }
 
     /// A share of nothing yet, which grows. `sender` names whose it is, such as a token.
     #[must_use]
-    pub fn share(self: &Arc<Self>, sender: Option<&str>) -> Share {
-        Share { quota: Arc::clone(self), sender: sender.map(str::to_owned), used: 0 }
+    pub fn share(self: &Arc<Self>, sender: Option<&str>) -> QuotaShare {
+        QuotaShare { quota: Arc::clone(self), sender: sender.map(str::to_owned), used: 0 }
     }
 
     /// A share of one.
     ///
     /// # Errors
-    /// [`Code::Busy`] where none is free.
-    pub fn take(self: &Arc<Self>, sender: Option<&str>) -> Result<Share, Problem> {
+    /// [`ProblemCode::Busy`] where none is free.
+    pub fn take(self: &Arc<Self>, sender: Option<&str>) -> Result<QuotaShare, ApiProblem> {
         let mut share = self.share(sender);
         share.grow(1)?;
         Ok(share)
     }
 }
 
-impl Share {
+impl QuotaShare {
     /// Takes more.
     ///
     /// # Errors
-    /// [`Code::Busy`] where there is not as much.
-    pub fn grow(&mut self, more: usize) -> Result<(), Problem> {
+    /// [`ProblemCode::Busy`] where there is not as much.
+    pub fn grow(&mut self, more: usize) -> Result<(), ApiProblem> {
         let Quota { limits, refusals, used } = &*self.quota;
         let mut used = sync::lock(used);
-        let full = |most: usize, why: &str| Err(Problem::new(Code::Busy, format!("{most} {why}")));
+        let full = |most: usize, why: &str| Err(ApiProblem::new(ProblemCode::Busy, format!("{most} {why}")));
         if used.all + more > limits.all {
             return full(limits.all, refusals.all);
         }
@@ -114,7 +114,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for QuotaShare {
     fn drop(&mut self) {
         let mut used = sync::lock(&self.quota.used);
         used.all -= self.used;
@@ -133,19 +133,19 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
-    const REFUSALS: Refusals = Refusals { all: "are in use", of_one: "of this token are in use" };
+    const REFUSALS: QuotaRefusals = QuotaRefusals { all: "are in use", of_one: "of this token are in use" };
 
     #[test]
     fn limits_leave_connections_to_other_requests() {
-        let wanted = Limits { all: 4_096, of_one: 1_024 };
+        let wanted = QuotaLimits { all: 4_096, of_one: 1_024 };
         assert_eq!(wanted.within(8_192), wanted);
-        assert_eq!(wanted.within(512), Limits { all: 256, of_one: 64 });
+        assert_eq!(wanted.within(512), QuotaLimits { all: 256, of_one: 64 });
     }
 
     #[test]
     fn shares_are_counted_in_all_and_by_sender_and_become_free() {
-        let quota = Quota::new(Limits { all: 30, of_one: 20 }, REFUSALS);
-        let detail = |refused: Result<(), Problem>| refused.expect_err("refused").detail;
+        let quota = Quota::new(QuotaLimits { all: 30, of_one: 20 }, REFUSALS);
+        let detail = |refused: Result<(), ApiProblem>| refused.expect_err("refused").detail;
         let (mut one, mut two) = (quota.share(Some("a")), quota.share(Some("a")));
         one.grow(10).unwrap();
         two.grow(10).unwrap();

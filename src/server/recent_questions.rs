@@ -10,19 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nouns::sync;
+use types::sync;
 
 /// What counts as recent.
 const RECENT: Duration = Duration::from_secs(300);
 /// Most questions that are kept.
-const MOST: usize = 4_096;
+const MAX: usize = 4_096;
 
 /// How long the questions of the last minutes took.
 #[derive(Debug, Default)]
-pub(super) struct RecentQuestions(Mutex<Taken>);
+pub(super) struct RecentQuestions(Mutex<QuestionDurations>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct QuestionDurations {
     total: u64,
     /// When each ended, and how long it took; the oldest first.
     recent: VecDeque<(Instant, Duration)>,
@@ -30,7 +30,7 @@ struct Taken {
 
 /// What half and 99 of 100 questions took at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Percentiles {
+pub(super) struct DurationPercentiles {
     pub(super) p50: Duration,
     pub(super) p99: Duration,
 }
@@ -40,7 +40,7 @@ impl RecentQuestions {
     pub(super) fn note(&self, now: Instant, took: Duration) {
         let mut taken = sync::lock(&self.0);
         taken.total += 1;
-        if taken.recent.len() == MOST {
+        if taken.recent.len() == MAX {
             taken.recent.pop_front();
         }
         taken.recent.push_back((now, took));
@@ -52,7 +52,7 @@ impl RecentQuestions {
     }
 
     /// Of the questions of the last five minutes, of the last 4,096 at most; `None` without any.
-    pub(super) fn percentiles(&self, now: Instant) -> Option<Percentiles> {
+    pub(super) fn percentiles(&self, now: Instant) -> Option<DurationPercentiles> {
         let mut taken = sync::lock(&self.0);
         while taken.recent.front().is_some_and(|(ended, _)| now.duration_since(*ended) > RECENT) {
             taken.recent.pop_front();
@@ -62,7 +62,7 @@ impl RecentQuestions {
         times.sort_unstable();
         // The least time within which this share of the questions ended.
         let of_share = |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-        Some(Percentiles { p50: of_share(50)?, p99: of_share(99)? })
+        Some(DurationPercentiles { p50: of_share(50)?, p99: of_share(99)? })
     }
 }
 
@@ -80,13 +80,13 @@ mod tests {
         for took in (1..=100).rev() {
             recent.note(later, milliseconds(took));
         }
-        let of = |p50, p99| Some(Percentiles { p50: milliseconds(p50), p99: milliseconds(p99) });
+        let of = |p50, p99| Some(DurationPercentiles { p50: milliseconds(p50), p99: milliseconds(p99) });
         assert_eq!(recent.percentiles(later), of(51, 100));
         assert_eq!(recent.percentiles(later + milliseconds(1)), of(50, 99));
         assert_eq!(recent.percentiles(later + RECENT + milliseconds(1)), None);
-        for _ in 0..=MOST {
+        for _ in 0..=MAX {
             recent.note(later, milliseconds(3));
         }
-        assert_eq!((recent.percentiles(later), recent.total()), (of(3, 3), 102 + MOST as u64));
+        assert_eq!((recent.percentiles(later), recent.total()), (of(3, 3), 102 + MAX as u64));
     }
 }

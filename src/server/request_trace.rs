@@ -4,14 +4,14 @@
 
 use tracing::{Span, field::Empty, info_span};
 
-use nouns::{logged_bank::LoggedBank, model::Bank, trace_parent::TraceParent};
+use types::{logged_bank::LoggedBank, model::Bank, trace_parent::TraceParent};
 
 tokio::task_local! {
     static TRACE: Option<TraceParent>;
 }
 
 /// Answers a request of a trace.
-pub(super) async fn within<T>(trace: Option<TraceParent>, answer: impl Future<Output = T>) -> T {
+pub(super) async fn with_trace<T>(trace: Option<TraceParent>, answer: impl Future<Output = T>) -> T {
     TRACE.scope(trace, answer).await
 }
 

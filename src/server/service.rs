@@ -7,9 +7,11 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use tracing::info;
 
-use super::{ServeError, embedded, kafka, manager, open_routes, platforms, state::State};
-use nouns::config::{LogKind, Pipeline};
-use ripplemem::pipeline::Progress;
+use super::{
+    ServeError, embedded_service, followed_source, kafka, public_routes, service_state::ServiceState, systemd_notify,
+};
+use pipeline::Progress;
+use types::config::{LogKind, Pipeline};
 
 /// Runs until `stop`. `progress` hears how far opening is.
 ///
@@ -19,14 +21,14 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, progress: &mut dyn FnMut(Prog
     let by_group = pipeline.log.kind == LogKind::Kafka;
     let directory = pipeline.log.directory.display();
     info!(version = env!("CARGO_PKG_VERSION"), pipeline = pipeline.name, on_kafka = by_group, %directory, "starting");
-    let state = Arc::new(State::new(pipeline, platforms::open(pipeline)?, by_group));
+    let state = Arc::new(ServiceState::new(pipeline, followed_source::open(pipeline)?, by_group));
     // It ends with the service.
-    let _monitoring = open_routes::start(pipeline, &state)?;
+    let _monitoring = public_routes::start(pipeline, &state)?;
     if by_group {
         // It takes up its work whenever the cluster answers, which may be hours later.
-        manager::tell_started();
+        systemd_notify::notify_started();
         kafka::run(pipeline, &state, stop)
     } else {
-        embedded::run(pipeline, &state, stop, progress)
+        embedded_service::run(pipeline, &state, stop, progress)
     }
 }

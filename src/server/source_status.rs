@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Mutex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use nouns::sync;
-use ripplemem::pipeline::LiveEvent;
+use ingest::LiveSourceEvent;
+use types::sync;
 
 /// A live source of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -33,16 +33,16 @@ pub(super) struct SourceStatuses(Mutex<BTreeMap<String, SourceStatus>>);
 
 impl SourceStatuses {
     /// Takes what happens at a source.
-    pub(super) fn note(&self, name: &str, event: &LiveEvent) {
+    pub(super) fn note(&self, name: &str, event: &LiveSourceEvent) {
         let mut all = sync::lock(&self.0);
         let status = all
             .entry(name.to_owned())
             .or_insert_with(|| SourceStatus { name: name.to_owned(), ..SourceStatus::default() });
         match event {
-            LiveEvent::Following => (status.following, status.problem) = (true, None),
-            LiveEvent::Committed { .. } => {}
-            LiveEvent::Notice(notice) => status.notice = Some(notice.clone()),
-            LiveEvent::Interrupted { problem, .. } => {
+            LiveSourceEvent::Following => (status.following, status.problem) = (true, None),
+            LiveSourceEvent::Committed { .. } => {}
+            LiveSourceEvent::Notice(notice) => status.notice = Some(notice.clone()),
+            LiveSourceEvent::Interrupted { problem, .. } => {
                 (status.following, status.problem) = (false, Some(problem.clone()));
             }
         }
@@ -68,17 +68,17 @@ mod tests {
     #[test]
     fn a_notice_stays_and_a_problem_ends_when_the_source_is_followed_again() {
         let sources = SourceStatuses::default();
-        let interrupted = LiveEvent::Interrupted { problem: "no answer".to_owned(), after: Duration::ZERO };
-        let notice = LiveEvent::Notice("edits are not found".to_owned());
-        for event in [&LiveEvent::Following, &notice, &interrupted] {
+        let interrupted = LiveSourceEvent::Interrupted { problem: "no answer".to_owned(), after: Duration::ZERO };
+        let notice = LiveSourceEvent::Notice("edits are not found".to_owned());
+        for event in [&LiveSourceEvent::Following, &notice, &interrupted] {
             sources.note("chat", event);
         }
-        sources.note("other", &LiveEvent::Following);
+        sources.note("other", &LiveSourceEvent::Following);
         let all = sources.all();
         let [chat, other] = &all[..] else { panic!("{all:?}") };
         assert!(other.following && other.problem.is_none() && other.notice.is_none());
         assert_eq!((chat.following, chat.problem.as_deref()), (false, Some("no answer")));
-        sources.note("chat", &LiveEvent::Following);
+        sources.note("chat", &LiveSourceEvent::Following);
         let chat = sources.all().remove(0);
         assert_eq!((chat.following, chat.problem), (true, None));
         assert_eq!(chat.notice.as_deref(), Some("edits are not found"));

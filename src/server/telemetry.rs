@@ -16,25 +16,25 @@ use prometheus_client::{
     registry::Registry,
 };
 
-type Seconds = Gauge<f64, AtomicU64>;
+type SecondsGauge = Gauge<f64, AtomicU64>;
 
 /// A partition of the turns topic, or of the memory topic: a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct OfPartition {
+pub struct PartitionLabel {
     /// Its number.
     pub partition: u32,
 }
 
 /// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Outcome {
+pub struct OutcomeLabel {
     /// `answered`, or the code of the refusal.
     pub outcome: &'static str,
 }
 
 /// What questions wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct QuestionsWaiting {
+pub struct WaitReasonLabel {
     /// `thread`: one that answers; `turn`: a turn to be remembered; `apart`: one for long questions
     /// and those about the past.
     pub what: &'static str,
@@ -42,14 +42,14 @@ pub struct QuestionsWaiting {
 
 /// A live source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct OfSource {
+pub struct SourceLabel {
     /// Its name in the pipeline file.
     pub source: String,
 }
 
 /// What a live source left out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Skipped {
+pub struct SkippedTurnLabels {
     /// The source's name in the pipeline file.
     pub source: String,
     /// Why, such as `encrypted`.
@@ -58,14 +58,14 @@ pub struct Skipped {
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RefusedStatus {
+pub struct RefusalStatusLabel {
     /// The status: 401, 403 or 429.
     pub status: u16,
 }
 
 /// The purpose of a request to the language model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Purpose {
+pub struct PurposeLabel {
     /// `extract`, `cues`, `plan`, `answer` or `judge`.
     pub purpose: &'static str,
 }
@@ -97,29 +97,29 @@ pub struct Metrics {
     /// Duration of a step: read, extract, embed, commit.
     pub step_seconds: Histogram,
     /// Turns that are not extracted yet, by partition.
-    pub lag: Family<OfPartition, Gauge>,
+    pub lag: Family<PartitionLabel, Gauge>,
     /// Append time of the last extracted turn, in seconds since 1970.
-    pub watermark_seconds: Family<OfPartition, Seconds>,
+    pub watermark_seconds: Family<PartitionLabel, SecondsGauge>,
     /// Partitions assigned to this instance.
     pub owned: Gauge,
     /// Duration of the last takeover of a partition.
-    pub takeover_seconds: Seconds,
+    pub takeover_seconds: SecondsGauge,
     /// Time from the start until the memory reflected its log.
-    pub recovery_seconds: Seconds,
+    pub recovery_seconds: SecondsGauge,
     /// Records loaded from the memory topic.
     pub records: Counter,
     /// Banks with a record that cannot be read, by shard.
-    pub quarantined_banks: Family<OfPartition, Gauge>,
+    pub quarantined_banks: Family<PartitionLabel, Gauge>,
     /// Whether this instance holds the shard.
-    pub shards_held: Family<OfPartition, Gauge>,
+    pub shards_held: Family<PartitionLabel, Gauge>,
     /// Whether the shard has not reached the end of its log yet.
-    pub shards_loading: Family<OfPartition, Gauge>,
+    pub shards_loading: Family<PartitionLabel, Gauge>,
     /// Offsets of the memory topic that the shard has not read yet.
-    pub shards_behind: Family<OfPartition, Gauge>,
+    pub shards_behind: Family<PartitionLabel, Gauge>,
     /// Whether the shard waits before a record that only a newer build reads.
-    pub shards_waiting: Family<OfPartition, Gauge>,
+    pub shards_waiting: Family<PartitionLabel, Gauge>,
     /// How often the shard was made again after a panic.
-    pub shard_rebuilds: Family<OfPartition, Counter>,
+    pub shard_rebuilds: Family<PartitionLabel, Counter>,
     /// Windows that the language model has read.
     pub read_by_model: Counter,
     /// Windows whose reading by the language model could not be used.
@@ -127,9 +127,9 @@ pub struct Metrics {
     /// Turns that were put over HTTP, as durable.
     pub turns_put: Counter,
     /// Requests over HTTP that were refused, by status.
-    pub requests_refused: Family<RefusedStatus, Counter>,
+    pub requests_refused: Family<RefusalStatusLabel, Counter>,
     /// Questions by outcome.
-    pub questions: Family<Outcome, Counter>,
+    pub questions: Family<OutcomeLabel, Counter>,
     /// Answered questions that nothing supports.
     pub questions_unsupported: Counter,
     /// Tokens of an answer's context, estimated.
@@ -137,7 +137,7 @@ pub struct Metrics {
     /// Time from a question's arrival to its answer.
     pub question_seconds: Histogram,
     /// Questions that wait, by what they wait for.
-    pub questions_waiting: Family<QuestionsWaiting, Gauge>,
+    pub questions_waiting: Family<WaitReasonLabel, Gauge>,
     /// Questions that are being answered.
     pub questions_in_progress: Gauge,
     /// Questions whose answer panicked.
@@ -147,11 +147,11 @@ pub struct Metrics {
     /// Texts of turns and questions that were embedded in a shorter form, because their model did not take them whole.
     pub texts_shortened: Counter,
     /// Requests that the language model answered; cached responses do not count.
-    pub llm_calls: Family<Purpose, Counter>,
+    pub llm_calls: Family<PurposeLabel, Counter>,
     /// Tokens of their prompts and completions.
-    pub llm_tokens: Family<Purpose, Counter>,
+    pub llm_tokens: Family<PurposeLabel, Counter>,
     /// Seconds that these requests took.
-    pub llm_seconds: Family<Purpose, Counter<f64, AtomicU64>>,
+    pub llm_seconds: Family<PurposeLabel, Counter<f64, AtomicU64>>,
     /// Language-model tokens of one window.
     pub llm_window_tokens: Histogram,
     /// Language-model time of one window.
@@ -161,15 +161,15 @@ pub struct Metrics {
     /// Language-model time of one question's cues and plans.
     pub llm_question_seconds: Histogram,
     /// Closed windows that wait for the language model, by partition.
-    pub llm_windows_waiting: Family<OfPartition, Gauge>,
+    pub llm_windows_waiting: Family<PartitionLabel, Gauge>,
     /// Turns, edits and deletions that live sources committed.
-    pub source_events: Family<OfSource, Counter>,
+    pub source_events: Family<SourceLabel, Counter>,
     /// Records of live sources that became dead letters.
-    pub source_rejects: Family<OfSource, Counter>,
+    pub source_rejects: Family<SourceLabel, Counter>,
     /// What live sources found that is not a turn, by the reason.
-    pub source_skips: Family<Skipped, Counter>,
+    pub source_skips: Family<SkippedTurnLabels, Counter>,
     /// Times that a live source lost its platform or its log, and was opened again.
-    pub source_interruptions: Family<OfSource, Counter>,
+    pub source_interruptions: Family<SourceLabel, Counter>,
     /// Changes written to the edges topic.
     pub edges: Counter,
     /// Records written as Parquet rows.
@@ -183,7 +183,7 @@ pub struct Metrics {
     /// Time to write a snapshot; nothing else waits for it.
     pub snapshot_seconds: Histogram,
     /// When this process last wrote a snapshot, in seconds since 1970.
-    pub snapshot_timestamp_seconds: Seconds,
+    pub snapshot_timestamp_seconds: SecondsGauge,
     /// Bytes that are free on the disk of the log's directory.
     pub disk_free_bytes: Gauge,
 }
@@ -235,12 +235,12 @@ impl Metrics {
             takeover_seconds: named!(
                 "takeover_seconds",
                 "Duration of the last takeover of a partition",
-                Seconds::default()
+                SecondsGauge::default()
             ),
             recovery_seconds: named!(
                 "recovery_seconds",
                 "Time from the start until the memory reflected its log",
-                Seconds::default()
+                SecondsGauge::default()
             ),
             records: named!("memory_records", "Records loaded from the memory topic", Counter::default()),
             quarantined_banks: named!(
@@ -374,7 +374,7 @@ impl Metrics {
             snapshot_timestamp_seconds: named!(
                 "snapshot_timestamp_seconds",
                 "When this process last wrote a snapshot, in seconds since 1970",
-                Seconds::default()
+                SecondsGauge::default()
             ),
             disk_free_bytes: named!(
                 "disk_free_bytes",
@@ -409,8 +409,8 @@ mod tests {
     #[test]
     fn names_carry_their_units_and_counters_end_in_total() {
         let metrics = Metrics::new();
-        metrics.questions.get_or_create(&Outcome { outcome: "answered" }).inc();
-        metrics.lag.get_or_create(&OfPartition { partition: 3 }).set(7);
+        metrics.questions.get_or_create(&OutcomeLabel { outcome: "answered" }).inc();
+        metrics.lag.get_or_create(&PartitionLabel { partition: 3 }).set(7);
         let text = metrics.text();
         for expected in [
             "ripplemem_questions_total{outcome=\"answered\"} 1",

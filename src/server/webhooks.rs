@@ -25,15 +25,15 @@ use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
 use super::{
-    api::Problem,
-    quota::{Limits, Quota, Refusals},
-    v1::{Bodies, Whole},
+    api::ApiProblem,
+    quota::{Quota, QuotaLimits, QuotaRefusals},
+    v1::{BodyReader, RequestBody},
 };
-use nouns::config::LiveSettings;
-use sources::live::{Delivered, LiveError, Verified, Webhook};
+use sources::live::{LiveError, SourceWebhook, VerifiedRequest, WebhookDelivery};
+use types::config::LiveSourceSettings;
 
 /// Requests of one source that may wait.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 /// How long a request waits to become durable.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -43,7 +43,7 @@ const MAX_BYTES: usize = 2 << 20;
 const SENDER: &str = "/sources";
 
 /// What is said where too many requests are being answered.
-const REFUSALS: Refusals = Refusals {
+const REFUSALS: QuotaRefusals = QuotaRefusals {
     all: "requests to /sources are being answered already; send it again in a moment",
     of_one: "requests to this source are being answered already; send it again in a moment",
 };
@@ -55,36 +55,36 @@ pub(super) fn routes(webhooks: Arc<Webhooks>, connections: usize) -> Router {
     if webhooks.0.values().all(|door| door.webhook.is_none()) {
         return Router::new();
     }
-    let answering = Quota::new(Limits { all: connections / 2, of_one: connections / 4 }, REFUSALS);
-    let shared = Doors { webhooks, bodies: Bodies::default(), answering };
-    Router::new().route("/sources/{name}", post(taken)).with_state(shared)
+    let answering = Quota::new(QuotaLimits { all: connections / 2, of_one: connections / 4 }, REFUSALS);
+    let shared = WebhookState { webhooks, bodies: BodyReader::default(), answering };
+    Router::new().route("/sources/{name}", post(receive)).with_state(shared)
 }
 
 /// What the requests of a listener share.
 #[derive(Clone)]
-struct Doors {
+struct WebhookState {
     webhooks: Arc<Webhooks>,
-    bodies: Bodies,
+    bodies: BodyReader,
     /// One for each request that is being answered.
     answering: Arc<Quota>,
 }
 
-async fn taken(
-    Shared(Doors { webhooks, bodies, answering }): Shared<Doors>,
+async fn receive(
+    Shared(WebhookState { webhooks, bodies, answering }): Shared<WebhookState>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> (StatusCode, String) {
-    let Some((_, webhook)) = webhooks.door(&name) else { return unknown() };
+    let Some((_, webhook)) = webhooks.inbox(&name) else { return unknown() };
     if let Err(problem) = webhook.verify_head(&|name| header(&headers, name)) {
         return (StatusCode::UNAUTHORIZED, format!("{problem}\n"));
     }
     let read = async || {
         let share = answering.take(Some(&name))?;
-        Ok::<_, Problem>((share, bodies.read(body, Some(SENDER), MAX_BYTES).await?))
+        Ok::<_, ApiProblem>((share, bodies.read(body, Some(SENDER), MAX_BYTES).await?))
     };
     match read().await {
-        Ok((_share, Whole { bytes, room: _room })) => webhooks.reply(&name, &headers, &bytes).await,
+        Ok((_share, RequestBody { bytes, room: _room })) => webhooks.reply(&name, &headers, &bytes).await,
         Err(problem) => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
             (status, format!("{}\n", problem.detail))
@@ -102,15 +102,15 @@ fn unknown() -> (StatusCode, String) {
 
 /// The webhooks of all sources.
 #[derive(Debug, Default)]
-pub(super) struct Webhooks(BTreeMap<String, Door>);
+pub(super) struct Webhooks(BTreeMap<String, SourceInbox>);
 
 /// Where the requests of one source come in.
 #[derive(Debug)]
-struct Door {
+struct SourceInbox {
     /// None for a source that asks its platform itself.
-    webhook: Option<Webhook>,
-    leaving: Sender<Delivered>,
-    arriving: Receiver<Delivered>,
+    webhook: Option<SourceWebhook>,
+    leaving: Sender<WebhookDelivery>,
+    arriving: Receiver<WebhookDelivery>,
     /// Whether this instance holds the source.
     is_open: AtomicBool,
 }
@@ -120,17 +120,17 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`LiveError::Secret`] when one is not set.
-    pub(super) fn open(sources: &[LiveSettings]) -> Result<Self, LiveError> {
-        let door = |settings: &LiveSettings| {
-            let webhook = settings.has_webhook().then(|| Webhook::open(settings)).transpose()?;
-            let (leaving, arriving) = crossbeam_channel::bounded(MOST_WAITING);
-            Ok((settings.name.clone(), Door { webhook, leaving, arriving, is_open: AtomicBool::new(false) }))
+    pub(super) fn open(sources: &[LiveSourceSettings]) -> Result<Self, LiveError> {
+        let door = |settings: &LiveSourceSettings| {
+            let webhook = settings.has_webhook().then(|| SourceWebhook::open(settings)).transpose()?;
+            let (leaving, arriving) = crossbeam_channel::bounded(MAX_WAITING);
+            Ok((settings.name.clone(), SourceInbox { webhook, leaving, arriving, is_open: AtomicBool::new(false) }))
         };
         sources.iter().map(door).collect::<Result<_, _>>().map(Self)
     }
 
     /// Lets the requests of a source in from now on; returns where they arrive.
-    pub(super) fn admit(&self, source: &str) -> Receiver<Delivered> {
+    pub(super) fn admit(&self, source: &str) -> Receiver<WebhookDelivery> {
         match self.0.get(source) {
             Some(door) => {
                 door.is_open.store(true, Ordering::Relaxed);
@@ -149,7 +149,7 @@ impl Webhooks {
     }
 
     /// Where the requests of a source come in, if it takes any.
-    fn door(&self, source: &str) -> Option<(&Door, &Webhook)> {
+    fn inbox(&self, source: &str) -> Option<(&SourceInbox, &SourceWebhook)> {
         let door = self.0.get(source)?;
         Some((door, door.webhook.as_ref()?))
     }
@@ -157,19 +157,19 @@ impl Webhooks {
     /// The reply to a request.
     pub(super) async fn reply(&self, source: &str, headers: &HeaderMap, body: &[u8]) -> (StatusCode, String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let Some((door, webhook)) = self.door(source) else { return unknown() };
+        let Some((door, webhook)) = self.inbox(source) else { return unknown() };
         match webhook.verify(&|name| header(headers, name), body, i64::try_from(now).unwrap_or(i64::MAX)) {
             Err(problem) => return (StatusCode::UNAUTHORIZED, format!("{problem}\n")),
-            Ok(Verified::Reply(text)) => return (StatusCode::OK, text),
-            Ok(Verified::TooMany(problem)) => return (StatusCode::PAYLOAD_TOO_LARGE, format!("{problem}\n")),
-            Ok(Verified::Deliver) => {}
+            Ok(VerifiedRequest::Reply(text)) => return (StatusCode::OK, text),
+            Ok(VerifiedRequest::TooMany(problem)) => return (StatusCode::PAYLOAD_TOO_LARGE, format!("{problem}\n")),
+            Ok(VerifiedRequest::Deliver) => {}
         }
         let again = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}; send it again\n"));
         if !door.is_open.load(Ordering::Relaxed) {
             return again("this process does not follow this source now");
         }
         let (durable, is_durable) = oneshot::channel();
-        if door.leaving.try_send(Delivered { body: body.to_vec(), durable }).is_err() {
+        if door.leaving.try_send(WebhookDelivery { body: body.to_vec(), durable }).is_err() {
             return again("too many requests wait");
         }
         match tokio::time::timeout(TIMEOUT, is_durable).await {
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::v1::listen;
-    use nouns::config::Pipeline;
+    use types::config::Pipeline;
 
     const CONNECTIONS: usize = 8;
 

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use super::{ServeError, state::State};
-use nouns::{
+use super::{ServeError, service_state::ServiceState};
+use logs::LogError;
+use snapshots::AsOf;
+use types::{
     config::Pipeline,
     model::{Evidence, Question},
 };
-use ripplemem::{log::LogError, snapshot::AsOf};
 
 /// Refuses to run.
-pub(super) fn run(_: &Pipeline, _: &Arc<State>, _: &AtomicBool) -> Result<(), ServeError> {
+pub(super) fn run(_: &Pipeline, _: &Arc<ServiceState>, _: &AtomicBool) -> Result<(), ServeError> {
     Err(LogError::NoKafka.into())
 }
 

@@ -5,7 +5,7 @@
 
 use jiff::SignedDuration;
 
-use nouns::model::{Bank, EventTime, Idle, TurnEvent};
+use types::model::{Bank, EventTime, IdleMark, TurnEvent};
 
 /// An idle mark, which says that the source is silent until 366 days after the bank's last turn. That is longer than
 /// any gap that the configuration allows. The mark is never later than the last valid day.
@@ -15,7 +15,7 @@ pub fn end_mark(bank: &Bank, last: EventTime) -> TurnEvent {
     let year_ms = SignedDuration::from_hours(366 * 24).as_millis() as i64;
     let wanted = last.unix_ms.saturating_add(year_ms).min(LAST_DAY_MS.max(last.unix_ms));
     let time = EventTime::new(wanted, last.offset_seconds).unwrap_or(last);
-    TurnEvent::Idle(Idle { bank: bank.clone(), time })
+    TurnEvent::Idle(IdleMark { bank: bank.clone(), time })
 }
 
 #[cfg(test)]

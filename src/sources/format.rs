@@ -4,11 +4,11 @@
 //! them.
 
 use super::{
-    chat::{ChatReader, Sample},
+    chat::{ChatReader, FileSample},
     error::SourceError,
-    turn_source::Source,
+    turn_source::TurnSource,
 };
-use nouns::{config::SourceSettings, model::Bank};
+use types::{config::SourceSettings, model::Bank};
 
 /// A format of turns.
 #[derive(Debug, Clone, Copy)]
@@ -22,9 +22,9 @@ pub struct SourceFormat {
     /// What `source.only` chooses, as a plural noun; `None` if a file cannot be divided.
     pub only: Option<&'static str>,
     /// Whether a file, directory or archive has this format, as far as its sample shows.
-    pub looks_like: fn(&Sample) -> bool,
+    pub looks_like: fn(&FileSample) -> bool,
     /// How it is opened.
-    pub open: Opener,
+    pub open: FormatOpener,
 }
 
 impl SourceFormat {
@@ -34,21 +34,21 @@ impl SourceFormat {
     pub const fn of_turns(
         (name, about): (&'static str, &'static str),
         only: Option<&'static str>,
-        looks_like: fn(&Sample) -> bool,
-        open: OpenTurns,
+        looks_like: fn(&FileSample) -> bool,
+        open: TurnSourceOpener,
     ) -> Self {
-        Self { name, about, standard_input: false, only, looks_like, open: Opener::Turns(open) }
+        Self { name, about, standard_input: false, only, looks_like, open: FormatOpener::Turns(open) }
     }
 }
 
 /// Opens a source that makes its own turns.
-pub type OpenTurns = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source>, SourceError>;
+pub type TurnSourceOpener = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn TurnSource>, SourceError>;
 
 /// How a format is opened.
 #[derive(Debug, Clone, Copy)]
-pub enum Opener {
+pub enum FormatOpener {
     /// The source makes its own turns. The bank is the one in the settings, as for [`super::open`].
-    Turns(OpenTurns),
+    Turns(TurnSourceOpener),
     /// A chat platform's export: the reader finds messages; [`super::chat::ChatSource`] makes turns from them and
     /// applies banks, privacy, names and redaction.
     Chat(fn(&SourceSettings) -> Result<Box<dyn ChatReader>, SourceError>),

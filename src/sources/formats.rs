@@ -6,17 +6,17 @@
 use std::path::Path;
 
 use super::{
-    chat::{ChatSource, Sample, first_names},
+    chat::{ChatSource, FileSample, first_names},
     discord,
     error::SourceError,
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     gitter, imessage, irc, jsonl, matrix, mattermost, mbox, messenger, signal, slack, teams, telegram,
-    turn_source::Source,
+    turn_source::TurnSource,
     whatsapp,
     zone::Zone,
     zulip,
 };
-use nouns::{config::SourceSettings, model::Bank};
+use types::{config::SourceSettings, model::Bank};
 
 /// Every format of turns, in the order in which the help lists them.
 pub const FORMATS: &[SourceFormat] = &[
@@ -65,7 +65,7 @@ pub fn format_names(last_separator: &str) -> String {
 /// # Errors
 /// [`SourceError`] when the file cannot be opened or does not have the format, or when a setting does not fit the
 /// format.
-pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+pub fn open(settings: &SourceSettings) -> Result<Box<dyn TurnSource>, SourceError> {
     let named = if settings.format == AUTO { None } else { Some(format(&settings.format)?) };
     open_named(named, settings)
 }
@@ -74,11 +74,11 @@ pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_as(format: &SourceFormat, settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+pub fn open_as(format: &SourceFormat, settings: &SourceSettings) -> Result<Box<dyn TurnSource>, SourceError> {
     open_named(Some(*format), settings)
 }
 
-fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<Box<dyn TurnSource>, SourceError> {
     Zone::parse(&settings.zone)?;
     let (format, is_recognised, archives) = format_of(named, settings)?;
     let name = format.name;
@@ -87,13 +87,13 @@ fn open_named(named: Option<SourceFormat>, settings: &SourceSettings) -> Result<
         return Err(SourceError::Settings { key: "only", problem });
     }
     match format.open {
-        Opener::Turns(open) => {
+        FormatOpener::Turns(open) => {
             refuse_chat_settings(name, settings)?;
             let bank = Some(&settings.bank).filter(|bank| !bank.is_empty()).map(|bank| Bank::parse(bank)).transpose();
             let bank = bank.map_err(|e| SourceError::Settings { key: "bank", problem: e.to_string() })?;
             open(settings, bank.as_ref())
         }
-        Opener::Chat(open) => {
+        FormatOpener::Chat(open) => {
             let reader = open(settings).map_err(|error| beside_archives(error, &archives))?;
             let source = ChatSource::open(reader, settings, name)?.beside_archives(&settings.path, &archives);
             let nothing = || beside_archives(not_of(&format, &settings.path), &archives);
@@ -151,7 +151,7 @@ fn format_of(
             }
         };
     }
-    let sample = Sample::of(&settings.path)?;
+    let sample = FileSample::of(&settings.path)?;
     let archives = sample.archives();
     if let Some(named) = named
         && (named.looks_like)(&sample)

@@ -14,14 +14,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Element, Form, JsonFiles, LIST, OBJECT, Privacy, Reordered, Skip,
-        TEXT, TRUTH, TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
+        Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, JsonElement, JsonFiles, LIST,
+        OBJECT, RecordForm, SkipReason, TEXT, TRUTH, TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader,
+        UnreadCounts, has_json_keys,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     zone::Zone,
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
@@ -39,11 +40,11 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
             false => sample.entries().find(|e| e.ends_with(".json")).is_some_and(|e| is_room(&sample.head_of(e))),
         }
     },
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Gitter::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(GitterReader::open(settings)?)))),
 };
 
 /// Rooms that are read one after another.
-struct Gitter {
+struct GitterReader {
     files: JsonFiles,
     zone: Zone,
     /// By the number of their file.
@@ -52,11 +53,11 @@ struct Gitter {
     roots: HashSet<u64>,
     /// When the first message with an id was sent, by the hash of file and id.
     sent: HashMap<u64, i64>,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
 /// The fields of a message.
-const FORM: Form = Form {
+const FORM: RecordForm = RecordForm {
     needed: &[
         ("id", TEXT),
         ("text", TEXT),
@@ -104,7 +105,7 @@ const FORM: Form = Form {
 };
 
 #[derive(Deserialize)]
-struct SentTime {
+struct GitterSentTime {
     sent: Option<String>,
     #[serde(rename = "parentId")]
     parent: Option<String>,
@@ -112,7 +113,7 @@ struct SentTime {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message {
+struct GitterMessage {
     id: String,
     text: Option<String>,
     edited_at: Option<String>,
@@ -120,14 +121,14 @@ struct Message {
     /// Whether it is written as `/me`.
     #[serde(default)]
     status: bool,
-    from_user: Option<User>,
+    from_user: Option<GitterUser>,
     #[serde(default)]
-    mentions: Vec<Mention>,
+    mentions: Vec<GitterMention>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct User {
+struct GitterUser {
     id: Option<String>,
     username: Option<String>,
     display_name: Option<String>,
@@ -135,18 +136,18 @@ struct User {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Mention {
+struct GitterMention {
     screen_name: Option<String>,
     user_id: Option<Value>,
 }
 
-impl Gitter {
+impl GitterReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let entries = tree.entries().iter().filter(|e| tree.is_file() || e.name.ends_with(".json"));
         let rooms = entries.map(|e| {
             let name = e.name.rsplit_once('.').map_or(e.name.as_str(), |(stem, _)| stem).to_owned();
-            let privacy = Privacy::Open;
+            let privacy = ConversationPrivacy::Open;
             let room = Conversation { workspace: None, id: name.clone(), name, privacy };
             (e.name.clone(), Arc::new(room))
         });
@@ -166,7 +167,7 @@ impl Gitter {
             rooms,
             roots: HashSet::new(),
             sent: HashMap::new(),
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         })
     }
 
@@ -174,12 +175,17 @@ impl Gitter {
         EventTime::read(text).ok().or_else(|| self.zone.moment(text.parse().ok()?))
     }
 
-    fn take(&mut self, file: usize, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+    fn take(
+        &mut self,
+        file: usize,
+        element: JsonElement,
+        order: &mut TimeSorter,
+    ) -> Result<Option<ChatItem>, SourceError> {
         let origin = self.files.origin(file);
         let conversation = self.rooms.get(file).cloned();
         let read = element
             .parse::<Value>(&origin)
-            .and_then(|value| FORM.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
+            .and_then(|value| FORM.read::<GitterSentTime>(value).map_err(|reason| element.reject(&origin, reason)));
         let head = match read {
             Ok((head, _)) => head,
             Err(letter) => return Ok(Some(ChatItem::Reject { conversation, letter })),
@@ -197,12 +203,12 @@ impl Gitter {
     }
 
     fn message(&mut self, record: &TimedRecord) -> Result<ChatItem, String> {
-        let (message, odd) = FORM.read::<Message>(serde_json::from_slice(&record.payload).unwrap_or_default())?;
+        let (message, odd) = FORM.read::<GitterMessage>(serde_json::from_slice(&record.payload).unwrap_or_default())?;
         let item = self.said(message, record)?;
         odd.judge(item, &mut self.unread)
     }
 
-    fn said(&mut self, message: Message, record: &TimedRecord) -> Result<ChatItem, String> {
+    fn said(&mut self, message: GitterMessage, record: &TimedRecord) -> Result<ChatItem, String> {
         let file = record.file as usize;
         let user = message.from_user.ok_or("fromUser: missing; write who it was")?;
         let handle = user.username.filter(|name| !name.trim().is_empty());
@@ -214,7 +220,7 @@ impl Gitter {
         let conversation = self.rooms.get(file).ok_or("the file is not known; read it again")?;
         let text = message.text.unwrap_or_default().trim().to_owned();
         if text.is_empty() {
-            return Ok(ChatItem::Skip(Skip::Empty));
+            return Ok(ChatItem::Skip(SkipReason::Empty));
         }
         let text = if message.status { format!("{} {}", author.name, text.trim_start_matches("/me ")) } else { text };
         // Two messages with the same id but different times are both kept.
@@ -245,8 +251,8 @@ impl Gitter {
     }
 }
 
-impl Unordered for Gitter {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for GitterReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some((file, element)) = self.files.next()? else { return Ok(false) };
         found.extend(self.take(file, element, order)?);
         Ok(true)
@@ -288,14 +294,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::chat::{ChatReader, Sample, items_of, lines_of};
+    use crate::chat::{ChatReader, FileSample, items_of, lines_of};
 
     fn open(json: &str) -> (tempfile::TempDir, Box<dyn ChatReader>) {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("rust.json");
         std::fs::write(&path, json).unwrap();
-        assert!(!json.contains("fromUser") || (FORMAT.looks_like)(&Sample::of(&path).unwrap()), "{json}");
-        let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+        assert!(!json.contains("fromUser") || (FORMAT.looks_like)(&FileSample::of(&path).unwrap()), "{json}");
+        let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
         let reader = open(&SourceSettings::new("gitter", path)).unwrap();
         (folder, reader)
     }
@@ -367,7 +373,7 @@ mod tests {
             let folder = tempfile::TempDir::new().unwrap();
             let path = folder.path().join("rust.json");
             std::fs::write(&path, json).unwrap();
-            let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+            let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
             items_of(&mut *open(&SourceSettings::new("gitter", path)).unwrap());
         }
     }

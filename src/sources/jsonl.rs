@@ -13,17 +13,17 @@ use std::{
 };
 
 use super::{
-    compressed::{unpacked, unpacked_bytes},
+    compression::{decompressed, decompressed_bytes},
     end_mark::end_mark,
     error::{SourceError, unreadable},
-    format::{Opener, SourceFormat},
-    lines::{Line, Lines, MAX_LINE_BYTES},
-    turn_source::{Source, SourceBatch, SourceProgress},
+    format::{FormatOpener, SourceFormat},
+    lines::{MAX_LINE_BYTES, StreamLine, StreamLines},
+    turn_source::{SourceBatch, SourceProgress, TurnSource},
     utf16::as_utf8,
 };
-use nouns::{
+use types::{
     config::SourceSettings,
-    half_characters::without_half_characters,
+    lone_surrogates::replace_lone_surrogates,
     model::{Bank, DeadLetter, EventTime, TurnEvent, stated_bank},
 };
 
@@ -37,13 +37,13 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
         let first = sample.head().lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         sample.is_file() && first.starts_with('{') && ["\"turn\"", "\"text\""].iter().all(|key| first.contains(key))
     },
-    open: Opener::Turns(|settings, bank| Ok(Box::new(Jsonl::open(settings, bank)?))),
+    open: FormatOpener::Turns(|settings, bank| Ok(Box::new(JsonlSource::open(settings, bank)?))),
 };
 
 /// A source of JSON Lines.
-pub struct Jsonl {
+pub struct JsonlSource {
     path: PathBuf,
-    lines: Lines,
+    lines: StreamLines,
     bank: Option<Bank>,
     /// Size of the file; `None` for a stream, which gets no idle marks.
     file_bytes: Option<u64>,
@@ -53,7 +53,7 @@ pub struct Jsonl {
     marks: Option<VecDeque<TurnEvent>>,
 }
 
-impl Jsonl {
+impl JsonlSource {
     /// Opens a file, or standard input for `-`. A record without a bank gets `bank`.
     ///
     /// # Errors
@@ -66,8 +66,8 @@ impl Jsonl {
         let open = || -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
             let file = File::open(path)?;
             let metadata = file.metadata()?;
-            let bytes = metadata.is_file().then(|| unpacked_bytes(path, metadata.len())).transpose()?;
-            Ok((as_utf8(unpacked(Box::new(file))?)?, bytes))
+            let bytes = metadata.is_file().then(|| decompressed_bytes(path, metadata.len())).transpose()?;
+            Ok((as_utf8(decompressed(Box::new(file))?)?, bytes))
         };
         let (file, bytes) = open().map_err(|e| unreadable(path, 0, e))?;
         Ok(Self::new(path, file, bytes, bank))
@@ -76,7 +76,7 @@ impl Jsonl {
     fn new(path: &Path, reader: Box<dyn Read + Send>, file_bytes: Option<u64>, bank: Option<&Bank>) -> Self {
         Self {
             path: path.to_owned(),
-            lines: Lines::new(reader),
+            lines: StreamLines::new(reader),
             bank: bank.cloned(),
             file_bytes,
             latest: BTreeMap::new(),
@@ -86,7 +86,7 @@ impl Jsonl {
 
     /// Parses one record; a record without a bank gets the source's bank.
     fn event(&self, line: &[u8]) -> Result<TurnEvent, String> {
-        let line = &*without_half_characters(line);
+        let line = &*replace_lone_surrogates(line);
         if let Some(bank) = &self.bank
             && let Ok(serde_json::Value::Object(mut object)) = serde_json::from_slice(line)
             && !object.contains_key("bank")
@@ -122,7 +122,7 @@ impl Jsonl {
         }
     }
 
-    fn take(&mut self, line: Line, batch: &mut SourceBatch) {
+    fn take(&mut self, line: StreamLine, batch: &mut SourceBatch) {
         let origin = format!("{}:{}", self.path.display(), line.number);
         let reason = match line.too_long {
             Some(length) => format!(
@@ -151,7 +151,7 @@ fn with_field(message: String, record: &[u8]) -> String {
     if !["invalid type", "invalid value"].iter().any(|problem| message.starts_with(problem)) {
         return message;
     }
-    let record = serde_json::from_slice(&without_half_characters(record));
+    let record = serde_json::from_slice(&replace_lone_surrogates(record));
     let Ok(serde_json::Value::Object(mut record)) = record else { return message };
     if record.len() > MAX_FIELDS {
         return message;
@@ -190,7 +190,7 @@ fn with_advice(message: String) -> String {
     format!("{message}; {advice}")
 }
 
-impl Source for Jsonl {
+impl TurnSource for JsonlSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         let mut batch = SourceBatch::default();
         while batch.events.len() + batch.rejects.len() < limit.max(1) {
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_stream_returns_what_has_arrived() {
         let (reader, mut writer) = std::io::pipe().unwrap();
-        let mut source = Jsonl::new(Path::new("-"), Box::new(reader), None, None);
+        let mut source = JsonlSource::new(Path::new("-"), Box::new(reader), None, None);
         let line = |id: u32| {
             format!(
                 "{{\"bank\":\"b\",\"turn\":\"{id}\",\"speaker\":\"Ann\",\"text\":\"Hello there\",\"time\":\"2024-05-01T10:00:00Z\"}}\n"
@@ -255,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::tests::drain, *};
-    use nouns::model::MAX_TEXT_BYTES;
+    use types::model::MAX_TEXT_BYTES;
 
     fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, SourceSettings) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -268,7 +268,7 @@ mod tests {
     fn read(bytes: &[u8], bank: Option<&str>) -> SourceBatch {
         let (_file, settings) = file(bytes);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
-        let mut batch = drain(&mut Jsonl::open(&settings, bank.as_ref()).unwrap(), 3);
+        let mut batch = drain(&mut JsonlSource::open(&settings, bank.as_ref()).unwrap(), 3);
         let prefix = settings.path.display().to_string();
         for letter in &mut batch.rejects {
             letter.origin = letter.origin.strip_prefix(&prefix).expect("the origin begins with the file").to_owned();
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(read(&gzip.finish().unwrap(), None), read(text.as_bytes(), None));
         for (start, what) in [(&b"\x28\xb5\x2f\xfd"[..], "zstd"), (b"PK\x03\x04", "zip archive")] {
             let (_file, settings) = file(&[start, b"\0\0\0\0"].concat());
-            let problem = Jsonl::open(&settings, None).err().unwrap();
+            let problem = JsonlSource::open(&settings, None).err().unwrap();
             let cause = std::error::Error::source(&problem).unwrap().to_string();
             assert!(cause.contains(what) && cause.contains("; unpack it"), "{cause}");
         }
@@ -426,7 +426,7 @@ mod tests {
         let text =
             [turn("1", Some("b"), "2023-07-01T00:00:00Z"), turn("2", Some("b"), "2023-01-01T00:00:00Z")].join("\n");
         assert_eq!(ids(&read(text.as_bytes(), None)), ["b:1", "b:2", "b idle 2024-07-01T00:00:00Z"]);
-        let mut stream = Jsonl::new(Path::new("-"), Box::new(io::Cursor::new(text)), None, None);
+        let mut stream = JsonlSource::new(Path::new("-"), Box::new(io::Cursor::new(text)), None, None);
         assert_eq!(ids(&drain(&mut stream, 10)), ["b:1", "b:2"]);
         assert_eq!(stream.describe(), "JSON Lines from standard input");
     }
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn progress_reaches_the_size_of_the_file() {
         let (_file, settings) = file(format!("{}\r\n\nx", turn("1", Some("b"), T)).as_bytes());
-        let mut source = Jsonl::open(&settings, None).unwrap();
+        let mut source = JsonlSource::open(&settings, None).unwrap();
         assert_eq!(source.progress().done, 0);
         drain(&mut source, 1);
         assert_eq!(Some(source.progress().done), source.progress().total);
@@ -453,7 +453,7 @@ mod tests {
                 Ok(6)
             }
         }
-        let mut source = Jsonl::new(Path::new("-"), Box::new(Failing(2)), None, None);
+        let mut source = JsonlSource::new(Path::new("-"), Box::new(Failing(2)), None, None);
         for _ in 0..2 {
             assert_eq!(source.next(10).unwrap().unwrap().rejects.len(), 1, "what was read is returned first");
         }
@@ -461,7 +461,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (_file, settings) = file(b"");
         let settings = SourceSettings { path: directory.path().to_owned(), ..settings };
-        assert!(Jsonl::open(&settings, None).and_then(|mut s| s.next(1)).is_err());
+        assert!(JsonlSource::open(&settings, None).and_then(|mut s| s.next(1)).is_err());
     }
 
     proptest! {

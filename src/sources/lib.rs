@@ -6,21 +6,21 @@
 //!
 //! `jsonl` reads one format and describes it in a constant `FORMAT`; so does `slack`, which reads a chat platform's
 //! export and builds on `chat`, the part that all such platforms share. `formats` lists these constants and recognises
-//! the format of a file. `turn_source` is the interface; `summary` says what a source holds; `queue` holds a file that
-//! is read whole; `lines` splits a file into lines; `compressed` unpacks it; `utf16` decodes it; `live` follows
+//! the format of a file. `turn_source` is the interface; `summary` says what a source holds; `turn_queue` holds a file that
+//! is read whole; `lines` splits a file into lines; `compression` unpacks it; `utf16` decodes it; `live` follows
 //! platforms live; `end_mark` closes a finished origin; `zone` reads times without a time zone.
 
 mod chat;
-mod compressed;
+mod compression;
 mod end_mark;
 mod error;
 mod format;
 mod formats;
 mod lines;
 pub mod live;
-mod queue;
 mod summary;
-mod trimmed;
+mod trimmed_text;
+mod turn_queue;
 mod turn_source;
 mod utf16;
 mod zone;
@@ -44,14 +44,14 @@ mod zulip;
 #[cfg(test)]
 mod tests;
 
-pub use chat::{Sample, has_json_keys};
+pub use chat::{FileSample, has_json_keys};
 pub use end_mark::end_mark;
 pub use error::{SourceError, unreadable};
-pub use format::{OpenTurns, SourceFormat};
+pub use format::{SourceFormat, TurnSourceOpener};
 pub use formats::{AUTO, FORMATS, format, format_names, open, open_as};
-pub use jsonl::Jsonl;
-pub use queue::{Queue, text_of};
-pub use summary::{BankSummary, Summary};
-pub use trimmed::{Trimmed, TrimmedKind};
-pub use turn_source::{Source, SourceBatch, SourceCounts, SourceProgress};
+pub use jsonl::JsonlSource;
+pub use summary::{BankSummary, SourceSummary};
+pub use trimmed_text::{TrimmedKind, TrimmedText};
+pub use turn_queue::{TurnQueue, text_of};
+pub use turn_source::{SourceBatch, SourceCounts, SourceProgress, TurnSource};
 pub use zone::{Zone, zone_notice};

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use nouns::model::MAX_TEXT_BYTES;
+use types::model::MAX_TEXT_BYTES;
 
 /// The longest line in bytes, without its end: large enough for the longest text with every character escaped.
 pub(super) const MAX_LINE_BYTES: usize = 2 << 20;
@@ -19,7 +19,7 @@ const KEPT_BYTES: usize = 4_096;
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream.
-pub(super) struct Lines {
+pub(super) struct StreamLines {
     reader: BufReader<Box<dyn Read + Send>>,
     max_bytes: usize,
     /// How many bytes of a line of more than `max_bytes` are kept.
@@ -30,7 +30,7 @@ pub(super) struct Lines {
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct StreamLine {
     /// Its number, from 1.
     pub(super) number: u64,
     /// Its bytes, without the end of line; of an overlong line, its beginning.
@@ -39,7 +39,7 @@ pub(super) struct Line {
     pub(super) too_long: Option<u64>,
 }
 
-impl Lines {
+impl StreamLines {
     /// The lines of a stream.
     pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
         Self::with_max_bytes(input, MAX_LINE_BYTES)
@@ -75,7 +75,7 @@ impl Lines {
     ///
     /// # Errors
     /// When the stream cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<StreamLine>> {
         let mut bytes = Vec::new();
         let mut length = 0u64;
         loop {
@@ -112,7 +112,7 @@ impl Lines {
             if too_long.is_none() && bytes.last() == Some(&b'\r') {
                 bytes.pop();
             }
-            return Ok(Some(Line { number: self.line, bytes, too_long }));
+            return Ok(Some(StreamLine { number: self.line, bytes, too_long }));
         }
     }
 }

@@ -13,17 +13,17 @@ use serde::Serialize;
 
 use super::{
     error::SourceError,
-    trimmed::Trimmed,
-    turn_source::{Source, SourceProgress},
+    trimmed_text::TrimmedText,
+    turn_source::{SourceProgress, TurnSource},
 };
-use nouns::model::{Bank, EventTime, Turn, TurnEvent};
+use types::model::{Bank, EventTime, Turn, TurnEvent};
 
 /// How many reasons for rejected records are counted separately.
 const REASONS: usize = 20;
 
 /// What a source holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Summary {
+pub struct SourceSummary {
     /// The source's format and path.
     pub source: String,
     /// Turns, each counted once.
@@ -41,7 +41,7 @@ pub struct Summary {
     /// Parts of turns that could not be read, by field or kind.
     pub unread: BTreeMap<String, u64>,
     /// What was cut off from messages as quotation, signature or notice.
-    pub trimmed: Trimmed,
+    pub trimmed: TrimmedText,
     /// Passages that were replaced, by their replacement.
     pub redacted: BTreeMap<&'static str, u64>,
     /// Texts that were cut because they are too long.
@@ -49,14 +49,14 @@ pub struct Summary {
     /// Records that were rejected.
     pub rejected: u64,
     /// The first reasons for rejections, each with the place of its first record and the number of records.
-    pub reasons: Vec<Rejection>,
+    pub reasons: Vec<RejectionSummary>,
     /// What else the user should know.
     pub notices: Vec<String>,
 }
 
 /// A reason for rejected records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Rejection {
+pub struct RejectionSummary {
     /// What is wrong, and what to do.
     pub reason: String,
     /// Where the first of them is.
@@ -88,12 +88,12 @@ pub struct BankSummary {
     pub last: Option<EventTime>,
 }
 
-impl Summary {
+impl SourceSummary {
     /// Reads a source to its end and counts what it holds.
     ///
     /// # Errors
     /// [`SourceError`] when the source cannot be read further.
-    pub fn of(source: &mut dyn Source, mut progress: impl FnMut(SourceProgress)) -> Result<Self, SourceError> {
+    pub fn of(source: &mut dyn TurnSource, mut progress: impl FnMut(SourceProgress)) -> Result<Self, SourceError> {
         const BATCH: usize = 1024;
         let mut summary = Self { source: source.describe(), ..Self::default() };
         let mut seen = SeenIds::default();
@@ -147,7 +147,7 @@ impl Summary {
         if let Some(known) = self.reasons.iter_mut().find(|known| known.reason == reason) {
             known.records += 1;
         } else if self.reasons.len() < REASONS {
-            self.reasons.push(Rejection { reason, first, records: 1 });
+            self.reasons.push(RejectionSummary { reason, first, records: 1 });
         }
     }
 
@@ -175,7 +175,7 @@ impl Summary {
         line("redacted", counted(&self.redacted));
         line("cut", self.cut.to_string());
         line("rejected", self.rejected.to_string());
-        for Rejection { reason, first, records } in &self.reasons {
+        for RejectionSummary { reason, first, records } in &self.reasons {
             lines.push(format!("  {records} × {reason} (first at {first})"));
         }
         lines.extend(self.trimmed.examples().map(|(kind, example)| format!("  trimmed {kind}: {example}")));

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 
 use super::*;
-use nouns::{
-    config::{Include, SourceSettings},
+use types::{
+    config::{PrivateConversationKind, SourceSettings},
     model::TurnEvent,
 };
 
 /// Reads everything in a source, `limit` at a time.
-pub(super) fn drain(source: &mut dyn Source, limit: usize) -> SourceBatch {
+pub(super) fn drain(source: &mut dyn TurnSource, limit: usize) -> SourceBatch {
     let mut all = SourceBatch::default();
     while let Some(batch) = source.next(limit).unwrap() {
         let size = batch.events.len() + batch.rejects.len();
@@ -59,7 +59,7 @@ fn a_file_in_which_nothing_is_of_the_named_format_is_an_error() {
     write("texts/notes.txt", b"What we said, by nobody and at no time.\n");
     write("objects/result.json", b"{}\n");
     std::fs::create_dir(folder.path().join("empty")).unwrap();
-    for format in FORMATS.iter().filter(|format| matches!(format.open, format::Opener::Chat(_))) {
+    for format in FORMATS.iter().filter(|format| matches!(format.open, format::FormatOpener::Chat(_))) {
         for name in ["random", "array.json", "object.json", "nothing", "notes.txt", "texts", "objects", "empty"] {
             let settings =
                 SourceSettings { bank: "b".to_owned(), ..SourceSettings::new(format.name, folder.path().join(name)) };
@@ -295,7 +295,7 @@ fn check_left_out(
     assert_eq!(batch.rejects.len(), letters, "{format}: {shown}");
     assert_eq!(counts.skipped, skipped.iter().copied().collect(), "{format}: {shown}");
     // Where everything is read, each of these records is told with its words.
-    let include = vec![Include::Private, Include::Direct];
+    let include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct];
     let (batch, _) = read(&SourceSettings { only: Vec::new(), include, ..settings });
     let shown = format!("{batch:?}");
     for (_, content) in files {

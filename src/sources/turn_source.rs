@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{error::SourceError, trimmed::Trimmed};
-use nouns::model::{Bank, DeadLetter, IdSalt, TurnEvent};
+use super::{error::SourceError, trimmed_text::TrimmedText};
+use types::model::{Bank, DeadLetter, IdSalt, TurnEvent};
 
-/// What one call of [`Source::next`] read.
+/// What one call of [`TurnSource::next`] read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceBatch {
     /// Events for the turns topic, in order.
@@ -40,7 +40,7 @@ pub struct SourceCounts {
     /// Passages that were replaced before anything was stored, by their replacement.
     pub redacted: BTreeMap<&'static str, u64>,
     /// What was cut off from messages as quotation, signature or notice.
-    pub trimmed: Trimmed,
+    pub trimmed: TrimmedText,
     /// Texts that were cut because they are too long.
     pub cut: u64,
     /// Speakers that are programs, by bank.
@@ -79,7 +79,7 @@ impl SourceCounts {
 /// Resume contract: a source always starts from its beginning and stores no position. Reading it again
 /// is idempotent, because its turn ids are stable and an identical turn changes nothing (decision 4). So
 /// a process that was killed simply reads the whole source again.
-pub trait Source: Send {
+pub trait TurnSource: Send {
     /// The next events and rejects: at least one, and up to `limit` together (0 counts as 1). `None` at the end, and on
     /// every later call.
     ///

@@ -12,7 +12,7 @@ use jiff::{
 };
 
 use super::error::SourceError;
-use nouns::model::EventTime;
+use types::model::EventTime;
 
 /// The zone if none is set.
 const UTC: &str = "+00:00";
@@ -82,7 +82,7 @@ pub(crate) fn zone_assumed(zone: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nouns::config::SourceSettings;
+    use types::config::SourceSettings;
 
     use super::*;
 

@@ -4,7 +4,7 @@
 
 use std::{io, process::ExitCode};
 
-use nouns::config::ConfigError;
+use types::config::ConfigError;
 
 use super::output::say;
 
@@ -15,7 +15,7 @@ pub const INVALID_PIPELINE: u8 = 78;
 
 /// The code of a program that has ended. Says why it failed, unless the reader of stdout closed it, as `head` does.
 #[must_use]
-pub fn code_of(ended: anyhow::Result<ExitCode>) -> ExitCode {
+pub fn exit_code(ended: anyhow::Result<ExitCode>) -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(error) => {

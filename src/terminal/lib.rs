@@ -11,8 +11,8 @@ mod pipeline_file;
 mod process;
 mod progress_bar;
 
-pub use exit_code::{INVALID_PIPELINE, REJECTED, code_of};
-pub use logs::{Spans, begin as begin_logs, name_banks_of};
+pub use exit_code::{INVALID_PIPELINE, REJECTED, exit_code};
+pub use logs::{SpanLayer, begin as begin_logs, name_banks_of};
 pub use open_memory::open_memory;
 pub use output::{print, say, say_unreadable};
 pub use pipeline_file::{format_help, pipeline_or_defaults, read_pipeline};

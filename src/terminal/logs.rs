@@ -11,10 +11,6 @@ use std::{
     path::Path,
 };
 
-use nouns::{
-    config::Pipeline,
-    logged_bank::{BankNames, name_banks},
-};
 use tracing::{Event, Level, Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     Layer, Registry,
@@ -24,22 +20,43 @@ use tracing_subscriber::{
     registry::LookupSpan,
     util::SubscriberInitExt as _,
 };
+use types::{
+    config::Pipeline,
+    logged_bank::{BankNaming, set_bank_naming},
+};
 
 /// The crates of this project, as log lines name them.
-const OURS: [&str; 10] =
-    ["ripplemem", "server", "models", "endpoint", "sources", "heart", "nouns", "eval", "terminal", "scripted_model"];
+const OURS: [&str; 17] = [
+    "endpoint",
+    "erasure",
+    "eval",
+    "ingest",
+    "logs",
+    "memory",
+    "models",
+    "pipeline",
+    "replica",
+    "ripplemem",
+    "scripted_model",
+    "server",
+    "snapshots",
+    "sources",
+    "storage",
+    "terminal",
+    "types",
+];
 /// The crate that speaks MCP. Its warnings quote the URI of a request, with the question, the bank and the speakers.
 const MCP: &str = "rmcp";
 /// The file in `log.directory` that holds the key with which banks are hashed.
 const KEY_FILE: &str = "logs.key";
 
 /// The layer that sends spans to a collector.
-pub type Spans = Box<dyn Layer<Registry> + Send + Sync>;
+pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Begins to write log lines, and to send spans if there is a layer for them; why they cannot be sent is a
 /// warning. `RUST_LOG` says which lines, such as `debug` or `info,server=debug`. Without it, a service writes lines from
 /// `info` on, and other commands write warnings.
-pub fn begin(is_service: bool, spans: Result<Option<Spans>, String>) {
+pub fn begin(is_service: bool, spans: Result<Option<SpanLayer>, String>) {
     let usual = if is_service { LevelFilter::INFO } else { LevelFilter::WARN };
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
     let (targets, wrong) = match wanted.parse::<Targets>() {
@@ -57,7 +74,7 @@ pub fn begin(is_service: bool, spans: Result<Option<Spans>, String>) {
     let filter = filter_fn(is_allowed);
     // A second subscriber in one process is refused; there is none.
     drop(if !is_service {
-        registry.with(lines.event_format(Message).with_filter(targets).with_filter(filter)).try_init()
+        registry.with(lines.event_format(WarningFormat).with_filter(targets).with_filter(filter)).try_init()
     } else if io::stderr().is_terminal() {
         registry.with(lines.with_filter(targets).with_filter(filter)).try_init()
     } else {
@@ -92,9 +109,9 @@ fn of_crate<'m>(metadata: &Metadata<'m>) -> &'m str {
 }
 
 /// Formats a warning like a command's other messages.
-struct Message;
+struct WarningFormat;
 
-impl<S, N> FormatEvent<S, N> for Message
+impl<S, N> FormatEvent<S, N> for WarningFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -109,11 +126,11 @@ where
 /// Names banks in log lines as the pipeline says. If the key cannot be kept, the hashes are valid only for this run.
 pub fn name_banks_of(pipeline: &Pipeline) {
     if pipeline.logs.banks {
-        return name_banks(BankNames::Plain);
+        return set_bank_naming(BankNaming::Plain);
     }
     let path = pipeline.log.directory.join(KEY_FILE);
     match key(&path) {
-        Ok(key) => name_banks(BankNames::Hashed(key)),
+        Ok(key) => set_bank_naming(BankNaming::Hashed(key)),
         Err(problem) => tracing::warn!(
             file = %path.display(), %problem, "log lines of other runs will name a bank by a different hash"
         ),

@@ -9,13 +9,13 @@ use std::{
 };
 
 use anyhow::Result;
-use heart::recall::visible;
-use ripplemem::pipeline::UnreadableAt;
+use memory::recall::terminal_text;
+use ripplemem::UnreadableTopicRecord;
 
 /// Writes a part of the result to stdout: to a terminal with control characters made visible, otherwise unchanged.
 pub fn print(text: &str) -> Result<()> {
     let out = std::io::stdout();
-    let text = if out.is_terminal() { visible(text) } else { Cow::Borrowed(text) };
+    let text = if out.is_terminal() { terminal_text(text) } else { Cow::Borrowed(text) };
     let mut out = out.lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
@@ -23,11 +23,11 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Writes a message for a person to stderr.
 pub fn say(text: &str) {
-    drop(writeln!(std::io::stderr(), "ripplemem: {}", visible(text)));
+    drop(writeln!(std::io::stderr(), "ripplemem: {}", terminal_text(text)));
 }
 
 /// Names each record that a command could not read, and says what happened to it.
-pub fn say_unreadable(unreadable: &[UnreadableAt], outcome: &str) {
+pub fn say_unreadable(unreadable: &[UnreadableTopicRecord], outcome: &str) {
     for at in unreadable {
         say(&format!("{at}; {outcome}"));
     }

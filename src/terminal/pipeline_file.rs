@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use nouns::config::{ConfigError, Pipeline};
 use sources::AUTO;
+use types::config::{ConfigError, Pipeline};
 
 /// Reads and checks a pipeline file, with the format of its source. A source that is to be recognised is not opened.
 pub fn read_pipeline(path: &Path) -> Result<Pipeline, ConfigError> {

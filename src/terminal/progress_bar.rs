@@ -5,19 +5,19 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ripplemem::pipeline::Progress;
+use pipeline::Progress;
 
 /// Runs a task that reports its progress, and removes the bar when the task ends.
 pub fn with_progress<T>(task: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
-    let bar = Bar::new();
+    let bar = TaskBar::new();
     let done = task(&mut |progress| bar.show(progress));
     bar.0.finish_and_clear();
     done
 }
 
-struct Bar(ProgressBar);
+struct TaskBar(ProgressBar);
 
-impl Bar {
+impl TaskBar {
     fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -6,8 +6,8 @@ use std::{
     process::Command,
 };
 
-use nouns::model::TurnEvent;
 use serde_json::{Value, json};
+use types::model::TurnEvent;
 
 use super::{
     model_process::ScriptedModel,

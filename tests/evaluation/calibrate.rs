@@ -1,7 +1,7 @@
 //! `ripplemem-eval calibrate` through the command line, on the sample dialogue.
 
 use eval::Calibration;
-use nouns::config::Pipeline;
+use types::config::Pipeline;
 
 use super::support::{data, fails, pipeline, ripplemem, write};
 

@@ -7,8 +7,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use nouns::model::EventTime;
 use serde_json::{Value, json};
+use types::model::EventTime;
 
 use super::{
     browser::{browser, node_test, pictures},

@@ -7,7 +7,7 @@
 use std::{fmt::Write, fs};
 
 use eval::BenchmarkFormat;
-use heart::recall;
+use memory::recall;
 
 use super::{model_process::ScriptedModel, support::data};
 
@@ -56,7 +56,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     }
     let question = &run.questions[0];
     let generated = question.generated.as_ref().unwrap();
-    writeln!(page, "==== trace\n{}", recall::trace(&question.answer)).unwrap();
+    writeln!(page, "==== trace\n{}", recall::render_trace(&question.answer)).unwrap();
     writeln!(page, "==== context\n{}", question.answer.context).unwrap();
     writeln!(page, "==== answer\n{}", generated.answer).unwrap();
     let figures = &run.result.overall;

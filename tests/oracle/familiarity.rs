@@ -6,11 +6,11 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use heart::{
-    language::{greetings::greeted, names::capitalised},
-    memory::{FamiliarParts, FamiliarityProbe, LiveUnit, PartBody, VectorRows, Words},
+use memory::{
+    index::{FamiliarityProbe, FamiliarityResult, LiveUnit, PartBody, TermAnalyzer, VectorRows},
+    language::{greeted_name::greeted_name, person_names::capitalised_runs},
 };
-use nouns::model::{Score, SpeakerKind, UnitId};
+use types::model::{Score, SpeakerKind, UnitId};
 
 use super::reference::{Reference, cosine};
 
@@ -30,8 +30,8 @@ impl<'u> Part<'u> {
 impl Reference {
     /// The given parts are the best, in order, with the right scores, zero and count: to the digit in which
     /// scores are compared.
-    pub(super) fn check_familiar(&self, probe: &FamiliarityProbe, got: &FamiliarParts) {
-        let mut words = Words::default();
+    pub(super) fn check_familiar(&self, probe: &FamiliarityProbe, got: &FamiliarityResult) {
+        let mut words = TermAnalyzer::default();
         let mut parts: BTreeMap<(u64, u32, UnitId, usize), Part<'_>> = BTreeMap::new();
         for unit in self.bank(probe.bank) {
             for (at, part) in unit.body.parts().enumerate() {
@@ -53,7 +53,7 @@ impl Reference {
             assert_eq!((found.unit.id, found.part), (parts[*at].unit.id, parts[*at].at));
             assert_eq!(fixed(found.score), fixed(scores[*at]));
             let terms = found.terms;
-            assert_eq!(fixed(terms.own() + terms.around + terms.session), fixed(scores[*at]));
+            assert_eq!(fixed(terms.own_sum() + terms.around + terms.session), fixed(scores[*at]));
         }
         if !parts.is_empty() {
             let tokens = |n: usize| -> f64 {
@@ -78,7 +78,7 @@ fn ln(x: f64) -> f64 {
     (x.ln() * f64::from(1 << 20)).round() / f64::from(1 << 20)
 }
 
-fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words: &mut Words) -> Vec<f64> {
+fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words: &mut TermAnalyzer) -> Vec<f64> {
     let asked: Vec<u64> = words.count(&probe.words).terms().map(|(t, _)| t).collect();
     let w = &probe.weights;
     let word_scores = bm25(parts, &asked, window_words);
@@ -178,7 +178,7 @@ fn learned(parts: &[Part<'_>]) -> HashMap<String, String> {
         others.sort_unstable();
         others.dedup();
         others.retain(|name| *name != speaker(p));
-        if let ([other], Some(name)) = (&others[..], greeted(p.body().text)) {
+        if let ([other], Some(name)) = (&others[..], greeted_name(p.body().text)) {
             *counts.entry((name.to_lowercase(), other.clone())).or_default() += 1;
         }
     }
@@ -189,7 +189,7 @@ fn learned(parts: &[Part<'_>]) -> HashMap<String, String> {
 
 /// Names in a text that begin with no name of those who are present, three at most.
 fn names(text: &str, present: &[String]) -> u8 {
-    let runs = capitalised(text).into_iter().map(|run| text[run].split(' ').next().unwrap().to_lowercase());
+    let runs = capitalised_runs(text).into_iter().map(|run| text[run].split(' ').next().unwrap().to_lowercase());
     u8::try_from(runs.filter(|word| !present.contains(word)).take(3).count()).unwrap()
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nouns::model::{
-    Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId,
-    TextRange, Unit, UnitId, Vector, WindowId, WindowState,
+use types::model::{
+    Bank, Cues, EventTime, Interval, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, SessionId, TextFeatures,
+    TextRange, Unit, UnitId, UnitPart, Vector, WindowId, WindowState,
 };
 
 /// Components of the vectors.
@@ -114,7 +114,7 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
         let count = dice.below(6) as usize;
         let greeting = ["", "Hey Kit! "][count % 2];
         let named = ["", "", " with Ann", " in Oslo", " in Oslo and Rome with Bo"][dice.below(5) as usize];
-        Part {
+        UnitPart {
             turn: sources[0].clone(),
             ordinal,
             speaker: speakers[dice.below(3) as usize].into(),
@@ -122,11 +122,11 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
             said_at,
             text: greeting.to_owned() + &words(dice, count) + named,
             range: None,
-            marks: Marks {
+            marks: TextFeatures {
                 times: dice.below(4) as u8,
                 asks: dice.below(3) == 0,
                 quotes: dice.below(4) == 0,
-                ..Marks::default()
+                ..TextFeatures::default()
             },
             vectors: (0..1 + dice.below(2)).map(|_| Vector::from(vector(dice))).collect(),
             pair: (dice.below(2) == 0).then(|| Vector::from(vector(dice))),
@@ -136,7 +136,7 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
     let mut parts = match dice.below(4) {
         0 => vec![part(dice, first), part(dice, first + 1), part(dice, first + 2)],
         1 => (0..2 + dice.below(2) as u32).map(|at| passage(part(dice, first), at)).collect(),
-        _ => vec![Part { vectors: Vec::new(), pair: None, ..part(dice, first) }],
+        _ => vec![UnitPart { vectors: Vec::new(), pair: None, ..part(dice, first) }],
     };
     if dice.below(2) == 0 {
         parts.iter_mut().flat_map(|p| p.vectors.iter_mut().chain(&mut p.pair)).for_each(in_steps);
@@ -154,10 +154,10 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
 }
 
 /// A part as a passage of a long turn; the second is code, which has no vector.
-fn passage(part: Part, at: u32) -> Part {
+fn passage(part: UnitPart, at: u32) -> UnitPart {
     let range = Some(TextRange { start: at * 9, end: at * 9 + 9, total: 27 });
     let vectors = part.vectors.into_iter().take(usize::from(at != 1)).collect();
-    Part { range, vectors, pair: None, ..part }
+    UnitPart { range, vectors, pair: None, ..part }
 }
 
 /// Stores a vector in 8 bits.

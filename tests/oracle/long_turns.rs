@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use heart::extract::passages::is_code;
+use logs::Topic;
+use memory::extract::passages::is_code;
 use models::embed;
-use nouns::model::{MemoryRecord, TurnEvent, Unit, WindowState};
-use ripplemem::{log::Topic, pipeline::Service};
+use ripplemem::PipelineDriver;
 use serde_json::json;
+use types::model::{MemoryRecord, TurnEvent, Unit, WindowState};
 
 use super::{Dice, history::words};
 use crate::support::{open, pipeline};
@@ -66,7 +67,7 @@ fn distance(unit: &Unit, other: &[f64]) -> f64 {
 }
 
 /// The units of passages of the records that count.
-fn units(service: &Service) -> Vec<Unit> {
+fn units(service: &PipelineDriver) -> Vec<Unit> {
     let mut live = BTreeMap::new();
     for record in service.log().read(Topic::Memory, 0, 0, 100_000).unwrap().records {
         match record.value {

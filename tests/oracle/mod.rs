@@ -11,15 +11,15 @@ mod reference;
 
 use std::sync::Arc;
 
-use heart::memory::{
-    Census, CensusProbe, Extraction, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load,
-    MemoryHandle, MemoryThreads, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
+use logs::partition_of;
+use memory::index::{
+    CensusProbe, ChangeListeners, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, GraphCensus,
+    Neighbour, NeighbourhoodProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle, ShardThreadPool, quantise,
 };
-use nouns::{
+use types::{
     config::{CosineScale, Pipeline},
     model::{Bank, BankKey, Channel, Cues, Language, Score},
 };
-use ripplemem::log::partition_of;
 
 pub(crate) use history::Dice;
 use history::{DIMENSIONS, History, Operation};
@@ -28,10 +28,10 @@ use reference::Reference;
 /// Every answer of a memory to the probes.
 #[derive(Debug, PartialEq)]
 struct Answers {
-    census: Census,
-    hits: Vec<Vec<Hit>>,
-    familiar: Vec<FamiliarParts>,
-    candidates: Vec<FamiliarParts>,
+    census: GraphCensus,
+    hits: Vec<Vec<FirstHopHit>>,
+    familiar: Vec<FamiliarityResult>,
+    candidates: Vec<FamiliarityResult>,
     neighbours: Vec<Vec<Neighbour>>,
 }
 
@@ -102,7 +102,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
 }
 
 /// The neighbourhood probe: its anchors are the first three units of the first hop.
-fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe {
+fn walks(probe: &FirstHopProbe, hits: &[FirstHopHit], mixed: bool) -> NeighbourhoodProbe {
     let mut anchors: Vec<_> = hits.iter().map(|h| h.unit.id).collect();
     anchors.dedup();
     anchors.truncate(3);
@@ -129,26 +129,27 @@ struct Layout {
 const ONE: Layout = Layout { shards: 1, threads: 1, slice: u64::MAX };
 
 /// A memory of several shards on several threads; every bank lies in one of them.
-struct Shards(Vec<MemoryHandle>);
+struct Shards(Vec<ShardHandle>);
 
 impl Shards {
     /// With a slice of 1 every load and scan pauses after its least step.
     fn start(Layout { shards, threads, slice }: Layout) -> Self {
-        let (threads, settings) = (MemoryThreads::with_slices(threads, slice).unwrap(), pipeline().memory);
-        let shard =
-            |_| MemoryHandle::start_on(&threads, &settings, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
+        let (threads, settings) = (ShardThreadPool::with_slices(threads, slice).unwrap(), pipeline().memory);
+        let shard = |_| {
+            ShardHandle::start_on(&threads, &settings, Score::from_f64(THRESHOLD), ChangeListeners::default()).unwrap()
+        };
         Self((0..shards).map(shard).collect())
     }
 
-    fn of(&self, bank: &Bank) -> &MemoryHandle {
+    fn of(&self, bank: &Bank) -> &ShardHandle {
         &self.0[partition_of(bank, self.0.len() as u32) as usize]
     }
 
     /// Each shard gets what is its own of a batch.
     fn load(&self, batch: &[Operation]) {
-        let mut loads: Vec<Load> = self.0.iter().map(|_| Load::default()).collect();
+        let mut loads: Vec<RecordLoad> = self.0.iter().map(|_| RecordLoad::default()).collect();
         for op in batch {
-            let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
+            let extraction = op.record.as_ref().map(|r| Arc::new(RecordUnits::new(r, DIMENSIONS).unwrap()));
             let shard = partition_of(&op.key.bank, self.0.len() as u32) as usize;
             loads[shard].changes.push((RecordKey::from(&op.key), extraction));
         }
@@ -157,8 +158,8 @@ impl Shards {
         }
     }
 
-    fn census(&self) -> Census {
-        let mut whole = Census::default();
+    fn census(&self) -> GraphCensus {
+        let mut whole = GraphCensus::default();
         for shard in &self.0 {
             whole.add(shard.census(CensusProbe { bank: None, hashing: true, listing: true }).unwrap().value);
         }
@@ -177,12 +178,12 @@ fn play(
     operations.chunks(batch).for_each(|batch| memory.load(batch));
     let of = |key: BankKey| memory.of(history.banks.iter().find(|bank| bank.key() == key).unwrap());
     // Before the count of everything, which waits for all loads.
-    let hits: Vec<Vec<Hit>> = probes.iter().map(|p| of(p.bank).first_hop(p.clone()).unwrap().value).collect();
+    let hits: Vec<Vec<FirstHopHit>> = probes.iter().map(|p| of(p.bank).first_hop(p.clone()).unwrap().value).collect();
     let all = |p: &FirstHopProbe| familiarity(p);
     // Some of the banks are large enough for candidates.
     let some = |p: &FirstHopProbe| FamiliarityProbe { candidates: 14, linked_units: 2, ..familiarity(p) };
-    let answers = |ask: &dyn Fn(&FirstHopProbe) -> FamiliarityProbe| -> Vec<FamiliarParts> {
-        probes.iter().map(|p| of(p.bank).familiar(ask(p)).unwrap().value).collect()
+    let answers = |ask: &dyn Fn(&FirstHopProbe) -> FamiliarityProbe| -> Vec<FamiliarityResult> {
+        probes.iter().map(|p| of(p.bank).familiar_parts(ask(p)).unwrap().value).collect()
     };
     let (familiar, candidates) = (answers(&all), answers(&some));
     let neighbours = probes
@@ -232,7 +233,7 @@ fn check(seed: u64, operations: usize) {
     }
 }
 
-fn got_len(hits: &[Hit], channel: Channel) -> u32 {
+fn got_len(hits: &[FirstHopHit], channel: Channel) -> u32 {
     hits.iter().filter(|h| h.channel == channel).count() as u32
 }
 
@@ -286,16 +287,17 @@ fn no_bank_depends_on_another() {
 /// Invariant 2, in the dataflow: an answer reflects every load before it and states their offsets.
 #[test]
 fn an_answer_reflects_the_loads_before_it() {
-    let memory = MemoryHandle::start(&pipeline().memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
+    let memory =
+        ShardHandle::start(&pipeline().memory, Score::from_f64(THRESHOLD), ChangeListeners::default()).unwrap();
     let history = History::new(3, 50);
     for (i, op) in history.operations.iter().enumerate() {
-        let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
-        let at = nouns::model::Position { topic: "memory".into(), partition: 0, next_offset: i as u64 + 1 };
+        let extraction = op.record.as_ref().map(|r| Arc::new(RecordUnits::new(r, DIMENSIONS).unwrap()));
+        let at = types::model::LogPosition { topic: "memory".into(), partition: 0, next_offset: i as u64 + 1 };
         memory
-            .load(Load {
+            .load(RecordLoad {
                 changes: vec![(RecordKey::from(&op.key), extraction)],
                 reflects: vec![at.clone()],
-                ..Load::default()
+                ..RecordLoad::default()
             })
             .unwrap();
         let answered = memory.census(CensusProbe { bank: None, hashing: true, listing: true }).unwrap();
@@ -322,10 +324,10 @@ fn no_answer_reflects_a_part_of_a_load() {
             history.banks.iter().map(of).collect()
         })
         .collect();
-    let threads = MemoryThreads::with_slices(1, 1).unwrap();
+    let threads = ShardThreadPool::with_slices(1, 1).unwrap();
     let start = || {
         let settings = pipeline().memory;
-        MemoryHandle::start_on(&threads, &settings, Score::from_f64(THRESHOLD), Listeners::default()).unwrap()
+        ShardHandle::start_on(&threads, &settings, Score::from_f64(THRESHOLD), ChangeListeners::default()).unwrap()
     };
     let memory = start();
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -345,11 +347,11 @@ fn no_answer_reflects_a_part_of_a_load() {
         }
         for (n, load) in (1..).zip(&loads) {
             let changes = load.iter().map(|op| {
-                let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
+                let extraction = op.record.as_ref().map(|r| Arc::new(RecordUnits::new(r, DIMENSIONS).unwrap()));
                 (RecordKey::from(&op.key), extraction)
             });
-            let reflects = vec![nouns::model::Position { topic: "memory".into(), partition: 0, next_offset: n }];
-            memory.load(Load { changes: changes.collect(), reflects, ..Load::default() }).unwrap();
+            let reflects = vec![types::model::LogPosition { topic: "memory".into(), partition: 0, next_offset: n }];
+            memory.load(RecordLoad { changes: changes.collect(), reflects, ..RecordLoad::default() }).unwrap();
         }
         done.store(true, std::sync::atomic::Ordering::Release);
     });

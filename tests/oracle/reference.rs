@@ -5,15 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use heart::memory::{
-    Census, CensusProbe, Choice, CueSet, Extraction, FirstHopProbe, GraphEdge, Hit, LiveUnit, Neighbour,
-    NeighbourhoodProbe, PathStep, Structural, UnitKey, VectorRows, Words, dot_reference,
+use memory::index::{
+    CensusProbe, CueSet, EdgeChoice, FirstHopHit, FirstHopProbe, GraphCensus, GraphEdge, LiveUnit, Neighbour,
+    NeighbourhoodProbe, PathStep, RecordUnits, StructuralScorer, TermAnalyzer, UnitKey, VectorRows, dot_reference,
 };
-use nouns::{
+use tantivy::fieldnorm::FieldNormReader;
+use types::{
     config::Pipeline,
     model::{BankKey, Channel, MemoryKey, MemoryRecord, Score, UnitId, WindowState},
 };
-use tantivy::fieldnorm::FieldNormReader;
 
 use super::history::DIMENSIONS;
 
@@ -21,7 +21,7 @@ pub(super) struct Reference {
     pipeline: Pipeline,
     units: BTreeMap<UnitKey, Arc<LiveUnit>>,
     edges: BTreeSet<GraphEdge>,
-    structural: Structural,
+    structural: StructuralScorer,
 }
 
 type Expected = Vec<(Score, Score, UnitId)>;
@@ -54,24 +54,25 @@ impl Reference {
         for (key, record) in live {
             let hidden = record.state == WindowState::Open && closed.contains(&(key.bank.clone(), key.window.clone()));
             if !hidden {
-                for unit in Extraction::new(record, DIMENSIONS).unwrap().units {
+                for unit in RecordUnits::new(record, DIMENSIONS).unwrap().units {
                     units.insert(UnitKey { bank: key.bank.key(), id: unit.id }, unit);
                 }
             }
         }
-        let structural = Structural::new(&pipeline.memory);
+        let structural = StructuralScorer::new(&pipeline.memory);
         let mut this = Self { pipeline: pipeline.clone(), units, edges: BTreeSet::new(), structural };
         let mut edges = BTreeSet::new();
         for (key, unit) in &this.units {
             let semantic = this.bank(key.bank).filter(|o| o.id != key.id).filter_map(|o| {
                 let score = Score(dot_reference(&unit.vector(), &o.vector()));
-                (score >= threshold).then(|| (Channel::Semantic, Choice::new(score, &unit.position, &o.position, o.id)))
+                (score >= threshold)
+                    .then(|| (Channel::Semantic, EdgeChoice::new(score, &unit.position, &o.position, o.id)))
             });
             let near = this.near(key.bank, unit);
             let structural = near.iter().filter_map(|o| {
                 let score = this.structural.score(&unit.cues, &o.cues)?;
                 (score >= this.structural.threshold())
-                    .then(|| (Channel::Structural, Choice::new(score, &unit.position, &o.position, o.id)))
+                    .then(|| (Channel::Structural, EdgeChoice::new(score, &unit.position, &o.position, o.id)))
             });
             let memory = &pipeline.memory;
             for (choices, most) in [
@@ -88,10 +89,10 @@ impl Reference {
         this
     }
 
-    pub(super) fn census(&self) -> Census {
-        let (mut census, probe) = (Census::default(), CensusProbe { bank: None, hashing: true, listing: true });
-        self.units.iter().for_each(|(key, unit)| census.unit(key, unit, &probe));
-        self.edges.iter().for_each(|edge| census.edge(*edge, &probe));
+    pub(super) fn census(&self) -> GraphCensus {
+        let (mut census, probe) = (GraphCensus::default(), CensusProbe { bank: None, hashing: true, listing: true });
+        self.units.iter().for_each(|(key, unit)| census.count_unit(key, unit, &probe));
+        self.edges.iter().for_each(|edge| census.count_edge(*edge, &probe));
         census
     }
 
@@ -153,8 +154,8 @@ impl Reference {
 
     /// BM25 in floating point: fixed-point scores must be close to it, and no better unit missing.
     /// The formula is written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
-    pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&Hit]) {
-        let mut words = Words::default();
+    pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&FirstHopHit]) {
+        let mut words = TermAnalyzer::default();
         let bags: BTreeMap<UnitId, HashMap<u64, u16>> =
             self.bank(probe.bank).map(|u| (u.id, words.count(u.body.restatement()).terms().collect())).collect();
         let length = |bag: &HashMap<u64, u16>| bag.values().map(|c| u32::from(*c)).sum::<u32>();
@@ -184,11 +185,11 @@ impl Reference {
 
     fn steps(&self, bank: BankKey, from: UnitId) -> Vec<PathStep> {
         let unit = &self.units[&UnitKey { bank, id: from }];
-        let mut edges: Vec<(Channel, Choice)> = Vec::new();
+        let mut edges: Vec<(Channel, EdgeChoice)> = Vec::new();
         for edge in self.edges.iter().filter(|e| e.bank == bank && (e.a == from || e.b == from)) {
             let to = if edge.a == from { edge.b } else { edge.a };
             let other = &self.units[&UnitKey { bank, id: to }];
-            edges.push((edge.channel, Choice::new(edge.weight, &unit.position, &other.position, to)));
+            edges.push((edge.channel, EdgeChoice::new(edge.weight, &unit.position, &other.position, to)));
         }
         edges.sort();
         let mut walked = Vec::new();

@@ -50,7 +50,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use nouns::sync;
+use types::sync;
 
 struct Server {
     key: Option<String>,

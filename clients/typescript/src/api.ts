@@ -1128,7 +1128,7 @@ export interface components {
         };
         /** @description A deletion is durable. */
         Forgotten: {
-            /** @description Where the deletion lies, as in [`WrittenTurns`]. */
+            /** @description Where the deletion lies, as in `WrittenTurns`. */
             after: string;
             /** @description The bank. */
             bank: components["schemas"]["Bank"];

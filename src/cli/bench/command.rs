@@ -9,17 +9,17 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use nouns::config::Pipeline;
 use serde::de::DeserializeOwned;
-use sources::Source;
+use sources::TurnSource;
 use terminal::{pipeline_or_defaults, print};
+use types::config::Pipeline;
 
 use super::{
-    super::source_arguments::SourceArguments,
-    dialogue::Dialogue,
-    figures::{Figures, Subject},
+    super::source_args::SourceArgs,
+    bench_step::BenchStep,
+    figures::{BenchFigures, BenchSubject},
     measured_source::MeasuredSource,
-    step::Step,
+    synthetic_dialogue::SyntheticDialogue,
 };
 
 /// How many turns the synthetic dialogue has, unless the arguments say it.
@@ -29,9 +29,9 @@ const TURNS: u64 = 10_000;
 /// PATH, it measures a synthetic dialogue. Everything that it writes is removed at the end.
 #[derive(Args)]
 #[command(mut_arg("format", |arg| arg.required(false).requires("path")), mut_arg("path", |arg| arg.required(false)))]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     #[command(flatten)]
-    source: Option<SourceArguments>,
+    source: Option<SourceArgs>,
     /// How many turns. Without it, all turns of a file, or 10000 turns of the synthetic dialogue. Of a file, the first
     /// turns are taken.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
@@ -57,13 +57,13 @@ pub(crate) struct Bench {
     json: bool,
     /// The step that this process takes.
     #[arg(long, hide = true)]
-    step: Option<Step>,
+    step: Option<BenchStep>,
     /// The directory of the steps.
     #[arg(long, hide = true, requires = "step")]
     within: Option<PathBuf>,
 }
 
-impl Bench {
+impl BenchArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         if pipeline.llm.is_set() {
@@ -86,13 +86,15 @@ impl Bench {
     }
 
     /// Takes one step in this process, and prints what it measured.
-    fn take(self, step: Step, mut pipeline: Pipeline, within: &Path) -> Result<()> {
+    fn take(self, step: BenchStep, mut pipeline: Pipeline, within: &Path) -> Result<()> {
         step.prepare(&mut pipeline, within);
         let questions = self.questions;
         let measured = match step {
-            Step::Empty => serde_json::to_string(&Step::empty(&pipeline)?)?,
-            Step::Ingest => serde_json::to_string(&Step::ingest(&pipeline, self.measured_source()?, within)?)?,
-            Step::Restore => serde_json::to_string(&Step::restore(&pipeline, within, questions)?)?,
+            BenchStep::Empty => serde_json::to_string(&BenchStep::empty(&pipeline)?)?,
+            BenchStep::Ingest => {
+                serde_json::to_string(&BenchStep::ingest(&pipeline, self.measured_source()?, within)?)?
+            }
+            BenchStep::Restore => serde_json::to_string(&BenchStep::restore(&pipeline, within, questions)?)?,
         };
         print(&measured)
     }
@@ -100,16 +102,16 @@ impl Bench {
     /// Takes every step, each in a process of its own.
     fn take_all(self, pipeline: &Pipeline) -> Result<()> {
         let directory = tempfile::tempdir().context("no temporary directory; TMPDIR names another place for it")?;
-        let empty = of_process(Step::Empty, directory.path())?;
-        let ingested = of_process(Step::Ingest, directory.path())?;
-        let restored = of_process(Step::Restore, directory.path())?;
+        let empty = of_process(BenchStep::Empty, directory.path())?;
+        let ingested = of_process(BenchStep::Ingest, directory.path())?;
+        let restored = of_process(BenchStep::Restore, directory.path())?;
         let json = self.json;
-        let subject = Subject {
+        let subject = BenchSubject {
             source: self.measured_source()?.describe(),
             model: pipeline.embed.model.clone(),
             embed_threads: pipeline.embed.threads,
         };
-        let figures = Figures::of(subject, &empty, ingested, restored);
+        let figures = BenchFigures::of(subject, &empty, ingested, restored);
         match json {
             true => print(&format!("{}\n", serde_json::to_string_pretty(&figures)?)),
             false => print(&figures.table()),
@@ -126,7 +128,7 @@ impl Bench {
             }
             None => {
                 let (turns, banks) = (self.turns.unwrap_or(TURNS), self.banks.unwrap_or(1));
-                let dialogue = Box::new(Dialogue::new(self.seed, turns, banks));
+                let dialogue = Box::new(SyntheticDialogue::new(self.seed, turns, banks));
                 Ok(MeasuredSource::new(dialogue, None, None, wanted))
             }
         }
@@ -134,7 +136,7 @@ impl Bench {
 }
 
 /// Runs a step in a process with the same arguments, and returns what it measured.
-fn of_process<T: DeserializeOwned>(step: Step, within: &Path) -> Result<T> {
+fn of_process<T: DeserializeOwned>(step: BenchStep, within: &Path) -> Result<T> {
     let program = std::env::current_exe().context("this program's own file is not known")?;
     let output = Command::new(program)
         .args(std::env::args_os().skip(1))

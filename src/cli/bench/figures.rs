@@ -5,11 +5,11 @@
 
 use serde::Serialize;
 
-use super::step::{Empty, Ingested, Restored};
+use super::bench_step::{EmptyMeasurement, IngestMeasurement, RestoreMeasurement};
 
 /// What was measured.
 #[derive(Serialize)]
-pub(super) struct Subject {
+pub(super) struct BenchSubject {
     /// The source.
     pub source: String,
     /// The model.
@@ -20,22 +20,22 @@ pub(super) struct Subject {
 
 /// All figures.
 #[derive(Serialize)]
-pub(super) struct Figures {
+pub(super) struct BenchFigures {
     #[serde(flatten)]
-    subject: Subject,
+    subject: BenchSubject,
     turns: u64,
     banks: u64,
     units: u64,
     texts: u64,
-    ingest: Ingest,
-    memory: Memory,
-    disk: Disk,
-    restore: Restore,
-    ask: Ask,
+    ingest: IngestFigures,
+    memory: MemoryFigures,
+    disk: DiskFigures,
+    restore: RestoreFigures,
+    ask: AskFigures,
 }
 
 #[derive(Serialize)]
-struct Ingest {
+struct IngestFigures {
     seconds: f64,
     turns_per_second: f64,
     texts_per_second: f64,
@@ -46,41 +46,41 @@ struct Ingest {
 
 /// Resident bytes of a process.
 #[derive(Serialize)]
-struct Memory {
+struct MemoryFigures {
     /// With the model and one turn.
     empty_bytes: Option<u64>,
     /// Above the memory with the model and one turn, at the peak of the ingestion.
-    peak: Room,
+    peak: SpaceFigures,
     /// Above the memory with the model and one turn, after the ingestion.
-    ingested: Room,
+    ingested: SpaceFigures,
     /// Above the memory with the model and one turn, in a new process that has read the snapshot and answered the
     /// questions.
-    restored: Room,
+    restored: SpaceFigures,
 }
 
 #[derive(Serialize)]
-struct Disk {
+struct DiskFigures {
     /// The log, with its caches.
-    log: Room,
-    snapshot: Room,
+    log: SpaceFigures,
+    snapshot: SpaceFigures,
 }
 
 /// Space in memory or on disk; `None` where the system does not report it.
 #[derive(Serialize)]
-struct Room {
+struct SpaceFigures {
     bytes: Option<u64>,
     bytes_per_unit: Option<f64>,
     bytes_per_turn: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Restore {
+struct RestoreFigures {
     seconds: f64,
     units_per_second: f64,
 }
 
 #[derive(Serialize)]
-struct Ask {
+struct AskFigures {
     questions: u64,
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
@@ -90,11 +90,16 @@ struct Ask {
     over_embedding: Option<f64>,
 }
 
-impl Figures {
+impl BenchFigures {
     /// The figures of all steps.
-    pub(super) fn of(subject: Subject, empty: &Empty, ingested: Ingested, restored: Restored) -> Self {
-        let Ingested { turns, banks, units, texts, seconds, alone_texts_per_second, .. } = ingested;
-        let room = |bytes: Option<u64>| Room {
+    pub(super) fn of(
+        subject: BenchSubject,
+        empty: &EmptyMeasurement,
+        ingested: IngestMeasurement,
+        restored: RestoreMeasurement,
+    ) -> Self {
+        let IngestMeasurement { turns, banks, units, texts, seconds, alone_texts_per_second, .. } = ingested;
+        let room = |bytes: Option<u64>| SpaceFigures {
             bytes,
             bytes_per_unit: bytes.map(|bytes| bytes as f64 / units.max(1) as f64),
             bytes_per_turn: bytes.map(|bytes| bytes as f64 / turns.max(1) as f64),
@@ -113,25 +118,25 @@ impl Figures {
             banks,
             units,
             texts,
-            ingest: Ingest {
+            ingest: IngestFigures {
                 seconds,
                 turns_per_second: turns as f64 / seconds,
                 texts_per_second,
                 embedder_alone_texts_per_second: alone_texts_per_second,
                 over_embedder_alone: alone_texts_per_second / texts_per_second.max(f64::MIN_POSITIVE),
             },
-            memory: Memory {
+            memory: MemoryFigures {
                 empty_bytes: empty.resident_bytes,
                 peak: above(ingested.peak_bytes, ingested.empty_bytes),
                 ingested: above(ingested.settled_bytes, ingested.empty_bytes),
                 restored: above(restored.resident_bytes, empty.resident_bytes),
             },
-            disk: Disk { log: room(Some(ingested.log_bytes)), snapshot: room(Some(ingested.snapshot_bytes)) },
-            restore: Restore {
+            disk: DiskFigures { log: room(Some(ingested.log_bytes)), snapshot: room(Some(ingested.snapshot_bytes)) },
+            restore: RestoreFigures {
                 seconds: restored.seconds,
                 units_per_second: restored.units as f64 / restored.seconds.max(f64::MIN_POSITIVE),
             },
-            ask: Ask {
+            ask: AskFigures {
                 questions: restored.asked_ms.len() as u64,
                 p50_ms: p50,
                 p99_ms: percentile(&restored.asked_ms, 99),
@@ -184,7 +189,7 @@ impl Figures {
     }
 }
 
-impl Room {
+impl SpaceFigures {
     fn text(&self) -> String {
         match (self.bytes, self.bytes_per_unit, self.bytes_per_turn) {
             (Some(bytes), Some(unit), Some(turn)) => {

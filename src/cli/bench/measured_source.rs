@@ -8,17 +8,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use nouns::model::{Bank, EventTime, Question, TurnEvent};
-use sources::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress, end_mark};
+use sources::{SourceBatch, SourceCounts, SourceError, SourceProgress, TurnSource, end_mark};
+use types::model::{Bank, EventTime, Question, TurnEvent};
 
 /// The shortest text that may be asked, in characters: "Why?" asks for nothing that can be found.
-const SHORTEST_QUESTION: usize = 20;
+const MIN_QUESTION: usize = 20;
 /// The longest text that may be asked, in characters, so that a pasted document is not used as a question.
-const LONGEST_QUESTION: usize = 400;
+const MAX_QUESTION: usize = 400;
 
 /// A source on its way into the memory.
 pub(super) struct MeasuredSource {
-    source: Box<dyn Source>,
+    source: Box<dyn TurnSource>,
     /// How many turns are read, if not all.
     limit: Option<u64>,
     /// Into how many banks the turns are divided, if they do not keep their own.
@@ -28,14 +28,14 @@ pub(super) struct MeasuredSource {
     latest: BTreeMap<Bank, EventTime>,
     /// The marks at the end, once the turns are read.
     marks: Option<std::vec::IntoIter<TurnEvent>>,
-    asking: Spread,
-    others: Spread,
+    asking: QuestionSampler,
+    others: QuestionSampler,
 }
 
 impl MeasuredSource {
     /// At most `limit` turns of a source; `wanted` says how many questions are needed.
-    pub(super) fn new(source: Box<dyn Source>, limit: Option<u64>, banks: Option<u64>, wanted: usize) -> Self {
-        let spread = || Spread::new(wanted);
+    pub(super) fn new(source: Box<dyn TurnSource>, limit: Option<u64>, banks: Option<u64>, wanted: usize) -> Self {
+        let spread = || QuestionSampler::new(wanted);
         let (asking, others) = (spread(), spread());
         Self { source, limit, banks, turns: 0, latest: BTreeMap::new(), marks: None, asking, others }
     }
@@ -87,7 +87,7 @@ impl MeasuredSource {
             None => drop(self.latest.insert(turn.bank.clone(), turn.time)),
         }
         let text = turn.text.lines().next().unwrap_or_default().trim();
-        if (SHORTEST_QUESTION..=LONGEST_QUESTION).contains(&text.len()) {
+        if (MIN_QUESTION..=MAX_QUESTION).contains(&text.len()) {
             let to = if text.ends_with('?') { &mut self.asking } else { &mut self.others };
             to.add(|| Question::new(turn.bank.clone(), text));
         }
@@ -95,7 +95,7 @@ impl MeasuredSource {
     }
 }
 
-impl Source for MeasuredSource {
+impl TurnSource for MeasuredSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         let left = self.limit.map_or(u64::MAX, |most| most.saturating_sub(self.turns));
         let turns = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -131,13 +131,13 @@ impl Source for MeasuredSource {
 
 /// Shortens a name so that it fits, and keeps its end, because names differ at the end rather than the beginning.
 fn cut(name: &str) -> String {
-    let from = name.len().saturating_sub(nouns::model::MAX_NAME_BYTES);
+    let from = name.len().saturating_sub(types::model::MAX_NAME_BYTES);
     let from = (from..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
     name[from..].to_owned()
 }
 
 /// A bounded number of questions, evenly spread over all that came.
-struct Spread {
+struct QuestionSampler {
     wanted: usize,
     /// One question of this many is kept.
     step: u64,
@@ -145,7 +145,7 @@ struct Spread {
     found: Vec<Question>,
 }
 
-impl Spread {
+impl QuestionSampler {
     fn new(wanted: usize) -> Self {
         Self { wanted, step: 1, seen: 0, found: Vec::new() }
     }

@@ -6,16 +6,16 @@
 //! language model.
 //!
 //! - `command`: the arguments, and the sequence of the steps.
-//! - `dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks, that remembers
+//! - `synthetic_dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks, that remembers
 //!   turns that can be asked as questions.
-//! - `step`: what each process does; `process_memory`: what the system says about its memory.
+//! - `bench_step`: what each process does; `process_memory`: what the system says about its memory.
 //! - `figures`: the results, and their table.
 
+mod bench_step;
 mod command;
-mod dialogue;
 mod figures;
 mod measured_source;
 mod process_memory;
-mod step;
+mod synthetic_dialogue;
 
-pub(super) use command::Bench;
+pub(super) use command::BenchArgs;

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// memory.
 const STILL: usize = 8;
 /// The longest wait for the memory to stop changing.
-const MOST_WAIT: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// Bytes in memory now.
 pub(super) fn resident_bytes() -> Option<u64> {
@@ -23,7 +23,7 @@ pub(super) fn resident_bytes() -> Option<u64> {
 
 /// Bytes in memory once that changes by less than one in a hundred for two seconds.
 pub(super) fn settled_bytes() -> Option<u64> {
-    let until = Instant::now() + MOST_WAIT;
+    let until = Instant::now() + MAX_WAIT;
     let (mut before, mut still) = (resident_bytes()?, 0);
     loop {
         std::thread::sleep(LOOK);

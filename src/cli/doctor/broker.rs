@@ -3,23 +3,23 @@
 //! In: a pipeline whose log is on Kafka. Out: a finding; the cluster is asked for its brokers and topics, and nothing
 //! is created there.
 
-use nouns::config::Pipeline;
-use ripplemem::log::{self, ClusterState};
+use logs::ClusterState;
+use types::config::Pipeline;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 
 /// Whether the cluster answers.
-pub(super) fn broker(pipeline: &Pipeline) -> Finding {
+pub(super) fn broker(pipeline: &Pipeline) -> DoctorFinding {
     const OF: &str = "broker";
     let prefix = &pipeline.log.kafka.prefix;
-    match log::reach_cluster(&pipeline.log) {
-        Ok(ClusterState { brokers, topics: 0 }) => Finding::ok(
+    match logs::cluster_state(&pipeline.log) {
+        Ok(ClusterState { brokers, topics: 0 }) => DoctorFinding::ok(
             OF,
             format!("{brokers} answer; no topic of {prefix:?} exists yet; the first start creates them"),
         ),
         Ok(ClusterState { brokers, topics }) => {
-            Finding::ok(OF, format!("{brokers} answer, with {topics} topics of {prefix:?}"))
+            DoctorFinding::ok(OF, format!("{brokers} answer, with {topics} topics of {prefix:?}"))
         }
-        Err(error) => Finding::mend(OF, error.to_string()),
+        Err(error) => DoctorFinding::mend(OF, error.to_string()),
     }
 }

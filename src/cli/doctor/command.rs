@@ -6,34 +6,34 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nouns::config::{LogKind, Pipeline};
 use terminal::print;
+use types::config::{LogKind, Pipeline};
 
 use super::{
     broker::broker,
-    finding::{Finding, State},
+    disk_and_network::{addresses, directory},
+    finding::{DoctorFinding, FindingState},
     machine::{open_files, processor, program},
     models::{embedding_model, language_model},
-    places::{addresses, directory},
 };
-use crate::cli::memory_arguments::MemoryArguments;
+use crate::cli::memory_args::MemoryArgs;
 
 /// Check what a service needs here: models, processor, disk, limits, addresses and the cluster.
 ///
 /// If something must be fixed, its line says what to do, and the exit code is 1.
 #[derive(Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    memory: MemoryArguments,
+    memory: MemoryArgs,
 }
 
-impl Doctor {
+impl DoctorArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let findings = findings(&self.memory.pipeline()?);
-        let sick = findings.iter().any(|finding| finding.state == State::Mend);
+        let sick = findings.iter().any(|finding| finding.state == FindingState::Mend);
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&findings)?))?;
         } else {
@@ -43,7 +43,7 @@ impl Doctor {
     }
 }
 
-fn findings(pipeline: &Pipeline) -> Vec<Finding> {
+fn findings(pipeline: &Pipeline) -> Vec<DoctorFinding> {
     let mut findings = vec![program(), processor(), open_files()];
     findings.extend(embedding_model(pipeline));
     findings.extend(language_model(pipeline));

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The state of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum FindingState {
     /// As it should be.
     Ok,
     /// It works, but could be better.
@@ -18,33 +18,33 @@ pub(super) enum State {
 
 /// A line of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) state: State,
+pub(super) struct DoctorFinding {
+    pub(super) state: FindingState,
     /// What was checked, in one word.
     pub(super) of: &'static str,
     /// What was seen and, if something has to be done, what.
     pub(super) text: String,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub(super) fn ok(of: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Ok, of, text: text.into() }
+        Self { state: FindingState::Ok, of, text: text.into() }
     }
 
     pub(super) fn note(of: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Note, of, text: text.into() }
+        Self { state: FindingState::Note, of, text: text.into() }
     }
 
     pub(super) fn mend(of: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Mend, of, text: text.into() }
+        Self { state: FindingState::Mend, of, text: text.into() }
     }
 
     /// The line, without a line break.
     pub(super) fn line(&self) -> String {
         let state = match self.state {
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Mend => "MEND",
+            FindingState::Ok => "ok",
+            FindingState::Note => "note",
+            FindingState::Mend => "MEND",
         };
         format!("{state:<5} {:<14} {}", self.of, self.text)
     }

@@ -6,13 +6,13 @@
 //! - `command`: the arguments, and the order of the lines.
 //! - `finding`: a line.
 //! - `machine`: processor, open files; `models`: ONNX Runtime, the embedding model, the language model.
-//! - `places`: the memory's directory, the addresses; `broker`: the Kafka cluster.
+//! - `disk_and_network`: the memory's directory, the addresses; `broker`: the Kafka cluster.
 
 mod broker;
 mod command;
+mod disk_and_network;
 mod finding;
 mod machine;
 mod models;
-mod places;
 
-pub(super) use command::Doctor;
+pub(super) use command::DoctorArgs;

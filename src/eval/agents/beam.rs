@@ -18,12 +18,12 @@ use jiff::{
 use serde_json::Value;
 
 use super::{
-    chats::{AgentSet, Chat, ChatQuestion, ChatTurn, Chats, each_once, said},
-    words::Stems,
+    chats::{AgentChat, AgentChats, AgentSet, ChatQuestion, ChatTurn, each_once, said},
+    stem_numbers::StemNumbers,
 };
 use crate::{
     dataset::{DatasetError, check_only, entries, json},
-    problems::{Damage, Problems},
+    dataset_damage::{DamageCounts, DatasetDamage},
 };
 
 const CHAT: &str = "chat.json";
@@ -41,10 +41,10 @@ const STATED: [(&str, &str); 2] =
 const ABSTENTION: &str = "abstention";
 
 /// Reads the chats below a directory, or those in `only`.
-pub(super) fn read(path: &Path, only: &[String]) -> Result<Chats, DatasetError> {
+pub(super) fn read(path: &Path, only: &[String]) -> Result<AgentChats, DatasetError> {
     let directories = chat_directories(path)?;
     check_only(path, only, directories.iter().map(|(name, _)| name.as_str()))?;
-    let mut found = Chats::default();
+    let mut found = AgentChats::default();
     for (name, directory) in directories {
         if !only.is_empty() && !only.contains(&name) {
             continue;
@@ -83,22 +83,22 @@ fn chat_directories(path: &Path) -> Result<Vec<(String, PathBuf)>, DatasetError>
     Ok(found.into_iter().map(|(_, chat)| chat).collect())
 }
 
-fn chat(name: String, messages: &Value, questions: &Value, problems: &mut Problems) -> Chat {
-    let mut reader = Reader { name, turns: Vec::new(), at: HashMap::new(), problems };
+fn chat(name: String, messages: &Value, questions: &Value, problems: &mut DamageCounts) -> AgentChat {
+    let mut reader = BeamReader { name, turns: Vec::new(), at: HashMap::new(), problems };
     reader.turns(messages);
     let questions = reader.questions(questions);
-    Chat { name: reader.name, turns: reader.turns, questions }
+    AgentChat { name: reader.name, turns: reader.turns, questions }
 }
 
-struct Reader<'p> {
+struct BeamReader<'p> {
     name: String,
     turns: Vec<ChatTurn>,
     /// The position of the message with an id.
     at: HashMap<u64, usize>,
-    problems: &'p mut Problems,
+    problems: &'p mut DamageCounts,
 }
 
-impl Reader<'_> {
+impl BeamReader<'_> {
     fn turns(&mut self, messages: &Value) {
         // Some sizes have one list of batches, others an object that contains such lists.
         let batches: Vec<&Value> = match messages {
@@ -115,7 +115,7 @@ impl Reader<'_> {
                 }
                 let field = |name: &str| message.get(name).and_then(Value::as_str);
                 let (Some(role), Some(text)) = (field("role"), field("content")) else {
-                    self.problems.note(Damage::Rejected, format!("{}: session {session}", self.name));
+                    self.problems.note(DatasetDamage::Rejected, format!("{}: session {session}", self.name));
                     continue;
                 };
                 if let Some(id) = message.get("id").and_then(Value::as_u64) {
@@ -129,20 +129,20 @@ impl Reader<'_> {
     }
 
     fn questions(&mut self, kinds: &Value) -> Vec<ChatQuestion> {
-        let mut stems = Stems::new();
+        let mut stems = StemNumbers::new();
         let mut found = Vec::new();
         for (kind, items) in kinds.as_object().into_iter().flatten() {
             for (index, item) in list(items).iter().enumerate() {
                 match self.question(kind, item, &mut stems) {
                     Some(question) => found.push(question),
-                    None => self.problems.note(Damage::NotAQuestion, format!("{}: {kind}[{index}]", self.name)),
+                    None => self.problems.note(DatasetDamage::NotAQuestion, format!("{}: {kind}[{index}]", self.name)),
                 }
             }
         }
         found
     }
 
-    fn question(&self, kind: &str, item: &Value, stems: &mut Stems) -> Option<ChatQuestion> {
+    fn question(&self, kind: &str, item: &Value, stems: &mut StemNumbers) -> Option<ChatQuestion> {
         let text = item.get("question")?.as_str()?.to_owned();
         let answerable = kind != ABSTENTION;
         let mut ids = Vec::new();
@@ -171,7 +171,7 @@ impl Reader<'_> {
     }
 
     /// The turn of these that states something: the user's turn with most of its stems; of equal ones, the first.
-    fn stating(&self, stated: &str, evidence: &[usize], stems: &mut Stems) -> Option<usize> {
+    fn stating(&self, stated: &str, evidence: &[usize], stems: &mut StemNumbers) -> Option<usize> {
         let is_users = |turn: &&usize| self.turns.get(**turn).is_some_and(|t| t.role == "user");
         let users: Vec<usize> = evidence.iter().filter(is_users).copied().collect();
         let wanted = stems.of(stated);
@@ -309,7 +309,7 @@ mod tests {
                 ("temporal_reasoning", vec![0, 4], facts("18 days | April 2: swarm"), true),
             ]
         );
-        assert_eq!(read.problems.count(Damage::NotAQuestion), 1);
+        assert_eq!(read.problems.count(DatasetDamage::NotAQuestion), 1);
     }
 
     #[test]

@@ -7,23 +7,23 @@ use std::path::Path;
 
 use super::{
     beam,
-    chats::{AgentSet, ChatQuestion, Chats},
+    chats::{AgentChats, AgentSet, ChatQuestion},
     realmem,
 };
-use crate::{dataset::DatasetError, problems::Damage};
+use crate::{dataset::DatasetError, dataset_damage::DatasetDamage};
 
 /// Reads the chats of a path: all of them, or those in `only`.
 ///
 /// # Errors
 /// [`DatasetError`] when a file cannot be read or is not of the set, or no chat has a question to ask.
-pub(super) fn read(set: AgentSet, path: &Path, only: &[String]) -> Result<Chats, DatasetError> {
+pub(super) fn read(set: AgentSet, path: &Path, only: &[String]) -> Result<AgentChats, DatasetError> {
     let mut found = match set {
         AgentSet::Beam => beam::read(path, only)?,
         AgentSet::RealMem => realmem::read(path, only)?,
     };
     for chat in &found.chats {
         for (at, question) in chat.questions.iter().enumerate().filter(|(_, q)| !q.is_asked()) {
-            found.problems.note(Damage::NoEvidence, format!("{}#{at}, {}", chat.name, question.kind));
+            found.problems.note(DatasetDamage::NoEvidence, format!("{}#{at}, {}", chat.name, question.kind));
         }
     }
     if !found.chats.iter().any(|chat| chat.questions.iter().any(ChatQuestion::is_asked)) {

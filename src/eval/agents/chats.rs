@@ -4,7 +4,7 @@
 
 use jiff::civil::Date;
 
-use crate::problems::Problems;
+use crate::dataset_damage::DamageCounts;
 
 /// The text of a turn that has none.
 const NOTHING_SAID: &str = "…";
@@ -31,7 +31,7 @@ impl AgentSet {
 
 /// One conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Chat {
+pub(super) struct AgentChat {
     /// `100K/1`, or the name of the dialogue.
     pub(super) name: String,
     pub(super) turns: Vec<ChatTurn>,
@@ -75,9 +75,9 @@ impl ChatQuestion {
 
 /// The chats of a set and what was damaged in its files.
 #[derive(Debug, Default)]
-pub(super) struct Chats {
-    pub(super) chats: Vec<Chat>,
-    pub(super) problems: Problems,
+pub(super) struct AgentChats {
+    pub(super) chats: Vec<AgentChat>,
+    pub(super) problems: DamageCounts,
 }
 
 /// What was said, without white space around it.

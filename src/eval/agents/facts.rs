@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    chats::{Chat, ChatQuestion},
+    chats::{AgentChat, ChatQuestion},
     result::AgentQuote,
-    words::{Stems, numbers},
+    stem_numbers::{StemNumbers, numbers},
 };
-use heart::language::tokens;
+use memory::language::token_count;
 
 /// The share of a fact's weight that must be quoted, of the weight that its evidence turns hold.
 const COVERED: f64 = 0.75;
@@ -24,8 +24,8 @@ const TOUCHED_TOKENS: usize = 6;
 const SLACK: f64 = 1e-9;
 
 /// The words of a conversation, and how rare they are.
-pub(super) struct Facts {
-    stems: Stems,
+pub(super) struct ChatFacts {
+    stems: StemNumbers,
     of_turn: Vec<BTreeSet<usize>>,
     numbers_of_turn: Vec<BTreeSet<String>>,
     tokens_of_turn: Vec<usize>,
@@ -45,16 +45,16 @@ pub(super) struct FactShares {
 }
 
 /// A fact that the evidence turns show.
-struct Fact {
+struct EvidenceFact {
     /// Those of its stems that the evidence turns hold.
     stems: BTreeSet<usize>,
     numbers: BTreeSet<String>,
 }
 
-impl Facts {
+impl ChatFacts {
     /// The words of a conversation. The fewer turns hold a stem, the more it weighs.
-    pub(super) fn of(chat: &Chat) -> Self {
-        let mut stems = Stems::new();
+    pub(super) fn of(chat: &AgentChat) -> Self {
+        let mut stems = StemNumbers::new();
         let of_turn: Vec<BTreeSet<usize>> = chat.turns.iter().map(|turn| stems.of(&turn.text)).collect();
         let all = chat.turns.len() as f64;
         let mut turns_with: Vec<f64> = Vec::new();
@@ -70,7 +70,7 @@ impl Facts {
             stems,
             of_turn,
             numbers_of_turn: chat.turns.iter().map(|turn| numbers(&turn.text)).collect(),
-            tokens_of_turn: chat.turns.iter().map(|turn| tokens::count(&turn.text)).collect(),
+            tokens_of_turn: chat.turns.iter().map(|turn| token_count::count_tokens(&turn.text)).collect(),
             weight: turns_with.into_iter().map(|turns| (1.0 + all / turns).ln()).collect(),
             unknown: (1.0 + all).ln(),
         }
@@ -86,7 +86,7 @@ impl Facts {
             figures.extend(numbers(text));
         }
         let facts = self.facts(question);
-        let is_covered = |fact: &Fact| {
+        let is_covered = |fact: &EvidenceFact| {
             fact.numbers.is_subset(&figures)
                 && self.mass(fact.stems.intersection(&stems)) >= COVERED * self.mass(&fact.stems) - SLACK
         };
@@ -98,14 +98,14 @@ impl Facts {
         let by_turn = by_turn(question, quoted);
         let is_touched = |turn: &usize| {
             let Some(texts) = by_turn.get(turn) else { return false };
-            let quoted: usize = texts.iter().map(|text| tokens::count(text) + 1).sum();
+            let quoted: usize = texts.iter().map(|text| token_count::count_tokens(text) + 1).sum();
             quoted >= TOUCHED_TOKENS.min(self.tokens_of_turn.get(*turn).copied().unwrap_or_default())
         };
         question.evidence.iter().map(is_touched).collect()
     }
 
     /// The facts of a question that its evidence turns show.
-    fn facts(&mut self, question: &ChatQuestion) -> Vec<Fact> {
+    fn facts(&mut self, question: &ChatQuestion) -> Vec<EvidenceFact> {
         let turns = || question.evidence.iter();
         let held: BTreeSet<usize> = turns().filter_map(|turn| self.of_turn.get(*turn)).flatten().copied().collect();
         let figures: BTreeSet<String> =
@@ -119,7 +119,7 @@ impl Facts {
             }
             let stems: BTreeSet<usize> = all.intersection(&held).copied().collect();
             if numbers.is_subset(&figures) && self.mass(&stems) >= SHOWN * self.mass(&all) {
-                facts.push(Fact { stems, numbers });
+                facts.push(EvidenceFact { stems, numbers });
             }
         }
         facts
@@ -149,7 +149,7 @@ mod tests {
     use crate::agents::chats::ChatTurn;
 
     /// Four turns; "kettle" occurs in one of them, "copper" in two.
-    fn chat() -> Chat {
+    fn chat() -> AgentChat {
         let texts = [
             "I bought a copper kettle for 40 euros on March 3 and I use it daily",
             "Nice.",
@@ -162,7 +162,7 @@ mod tests {
             day: jiff::civil::date(2024, 3, 3),
             text: (*text).to_owned(),
         };
-        Chat { name: "1".to_owned(), turns: texts.iter().map(turn).collect(), questions: Vec::new() }
+        AgentChat { name: "1".to_owned(), turns: texts.iter().map(turn).collect(), questions: Vec::new() }
     }
 
     fn question(evidence: &[usize], facts: &[&str]) -> ChatQuestion {
@@ -179,7 +179,7 @@ mod tests {
     fn judge(question: &ChatQuestion, quoted: &[(usize, &str)]) -> (Option<f64>, Option<f64>) {
         let quoted: Vec<_> =
             quoted.iter().map(|(turn, text)| AgentQuote { turn: *turn, text: (*text).to_owned() }).collect();
-        let FactShares { touched, facts } = Facts::of(&chat()).judge(question, &quoted);
+        let FactShares { touched, facts } = ChatFacts::of(&chat()).judge(question, &quoted);
         (touched, facts)
     }
 

@@ -4,25 +4,25 @@
 //! of the reference facts that is covered by what is quoted from them, for the memory and for rivals at the same mean
 //! tokens. Whole turns are not required, because a turn of a thousand tokens holds a fact in one sentence.
 //!
-//! `chats` has the types; `chat_files` reads them through `beam` and `realmem`; `words` and `facts` are the metric;
-//! `asked` asks the memory; `passages` and `rivals` are what people build instead; `run` does it all; `result` and
+//! `chats` has the types; `chat_files` reads them through `beam` and `realmem`; `stem_numbers` and `facts` are the metric;
+//! `memory_answers` asks the memory; `passages` and `passage_baselines` are what people build instead; `run` does it all; `result` and
 //! `report` show it.
 
-mod asked;
 mod beam;
 mod chat_files;
 mod chats;
 mod facts;
+mod memory_answers;
+mod passage_baselines;
 mod passages;
 mod realmem;
 mod report;
 mod result;
-mod rivals;
 mod run;
-mod words;
+mod stem_numbers;
 
-pub(crate) use asked::each_question;
 pub use chats::AgentSet;
+pub(crate) use memory_answers::each_question;
 pub use report::{agents_page, write_agents_report};
 pub use result::{AgentContext, AgentFigures, AgentQuote, AgentRow, AgentsResult, AgentsRun};
 pub use run::{AgentsRequest, evaluate_agents};

@@ -3,12 +3,12 @@
 //! In: a chat. Out: its passages in order, with the turn of each and its cost in a context. Windows overlap by a
 //! quarter and end at word boundaries; every word of a turn is in at least one of them.
 
-use super::chats::Chat;
-use heart::language::tokens;
+use super::chats::AgentChat;
+use memory::language::token_count;
 
 /// How turns become passages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Split {
+pub(super) enum PassageSplit {
     /// Each turn whole.
     Messages,
     /// Windows of about this number of tokens.
@@ -17,14 +17,14 @@ pub(super) enum Split {
 
 /// A passage of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Passage {
+pub(super) struct ChatPassage {
     pub(super) turn: usize,
     pub(super) text: String,
     /// o200k tokens, with the line break after it.
     pub(super) tokens: usize,
 }
 
-impl Split {
+impl PassageSplit {
     pub(super) const ALL: [Self; 3] = [Self::Messages, Self::Chunks(128), Self::Chunks(256)];
 
     /// Its name in the results.
@@ -36,15 +36,15 @@ impl Split {
     }
 
     /// The passages of a chat.
-    pub(super) fn of(self, chat: &Chat) -> Vec<Passage> {
+    pub(super) fn of(self, chat: &AgentChat) -> Vec<ChatPassage> {
         let passages = |text: &str| match self {
             Self::Messages => vec![text.to_owned()],
             Self::Chunks(size) => windows(text, size, size / 4),
         };
         let of_turn = |(turn, text): (usize, &str)| {
             passages(text).into_iter().map(move |text| {
-                let tokens = tokens::count(&text) + 1;
-                Passage { turn, text, tokens }
+                let tokens = token_count::count_tokens(&text) + 1;
+                ChatPassage { turn, text, tokens }
             })
         };
         chat.turns.iter().map(|turn| turn.text.as_str()).enumerate().flat_map(of_turn).collect()
@@ -57,7 +57,7 @@ fn windows(text: &str, size: usize, overlap: usize) -> Vec<String> {
     let words: Vec<&str> = words(text);
     let costs: Vec<f64> =
         words.iter().map(|word| (word.chars().count() as f64 / 4.0 + 0.3).round_ties_even().max(1.0)).collect();
-    let scale = tokens::count(text) as f64 / costs.iter().sum::<f64>().max(1.0);
+    let scale = token_count::count_tokens(text) as f64 / costs.iter().sum::<f64>().max(1.0);
     let cost = |at: usize| costs.get(at).copied().unwrap_or_default() * scale;
     let (size, overlap) = (size as f64, overlap as f64);
     let mut found = Vec::new();
@@ -108,7 +108,7 @@ mod tests {
     fn windows_overlap_and_hold_every_word() {
         // Each word is one token and costs one: "go " has 3 letters, and 3 / 4 + 0.3 rounds to 1.
         let text = "go ".repeat(20).trim().to_owned();
-        assert_eq!(tokens::count(&text), 20);
+        assert_eq!(token_count::count_tokens(&text), 20);
         let lengths: Vec<usize> = windows(&text, 8, 2).iter().map(|w| w.split_whitespace().count()).collect();
         assert_eq!(lengths, [8, 8, 8], "from 0, 6 and 12");
         assert_eq!(windows("short", 8, 2), ["short"]);

@@ -14,12 +14,12 @@ use jiff::civil::Date;
 use serde_json::Value;
 
 use super::{
-    chats::{AgentSet, Chat, ChatQuestion, ChatTurn, Chats, each_once, said},
-    words::Stems,
+    chats::{AgentChat, AgentChats, AgentSet, ChatQuestion, ChatTurn, each_once, said},
+    stem_numbers::StemNumbers,
 };
 use crate::{
     dataset::{DatasetError, check_only, json},
-    problems::{Damage, Problems},
+    dataset_damage::{DamageCounts, DatasetDamage},
     readers::realtalk::dialogues,
 };
 
@@ -27,17 +27,17 @@ const ENDING: &str = "_dialogues_256k";
 /// The sessions whose queries are asked, as shares of a dialogue's sessions.
 const ASKED: std::ops::Range<f64> = 0.4..0.6;
 /// The maximum number of turns of a session that count as holding a memory.
-const MOST_HOLDERS: usize = 3;
+const MAX_HOLDERS: usize = 3;
 /// The minimum share of a memory's weight that a further turn must add.
-const LEAST_ADDED: f64 = 0.2;
+const MIN_ADDED: f64 = 0.2;
 
 /// Reads the dialogues of a path, or those in `only`.
-pub(super) fn read(path: &Path, only: &[String]) -> Result<Chats, DatasetError> {
+pub(super) fn read(path: &Path, only: &[String]) -> Result<AgentChats, DatasetError> {
     let files = dialogues(path).map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
     let named: Vec<_> =
         files.iter().filter_map(|(name, file)| Some((name.strip_suffix(ENDING)?.to_owned(), file))).collect();
     check_only(path, only, named.iter().map(|(name, _)| name.as_str()))?;
-    let mut found = Chats::default();
+    let mut found = AgentChats::default();
     for (name, file) in named.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name)) {
         let dialogue = json::value(AgentSet::RealMem.name(), file)?;
         let sessions = list(dialogue.get("dialogues"));
@@ -46,18 +46,18 @@ pub(super) fn read(path: &Path, only: &[String]) -> Result<Chats, DatasetError> 
     Ok(found)
 }
 
-fn chat(name: String, sessions: &[Value], problems: &mut Problems) -> Chat {
+fn chat(name: String, sessions: &[Value], problems: &mut DamageCounts) -> AgentChat {
     let at = |share: f64| (sessions.len() as f64 * share) as usize;
     let (first_asked, sessions) = (at(ASKED.start), sessions.get(..at(ASKED.end)).unwrap_or_default());
     let mut held = TurnStems::of(sessions);
-    let mut chat = Chat { name, turns: Vec::new(), questions: Vec::new() };
+    let mut chat = AgentChat { name, turns: Vec::new(), questions: Vec::new() };
     // The number of each session so far, and of its first turn.
     let mut known: HashMap<&str, (usize, usize)> = HashMap::new();
     for (number, session) in sessions.iter().enumerate() {
         let first = chat.turns.len();
         let date = text_of(session, "current_time").get(..10).and_then(|date| date.parse::<Date>().ok());
         let Some(day) = date else {
-            problems.note(Damage::Rejected, format!("{}: session {number} without current_time", chat.name));
+            problems.note(DatasetDamage::Rejected, format!("{}: session {number} without current_time", chat.name));
             continue;
         };
         let turns = list(session.get("dialogue_turns"));
@@ -117,7 +117,7 @@ fn queries(
 
 /// The stems of every turn of a dialogue.
 struct TurnStems {
-    stems: Stems,
+    stems: StemNumbers,
     /// The stems, by session and turn.
     sessions: Vec<Vec<BTreeSet<usize>>>,
     /// The number of turns that hold each stem.
@@ -127,7 +127,7 @@ struct TurnStems {
 
 impl TurnStems {
     fn of(sessions: &[Value]) -> Self {
-        let mut stems = Stems::new();
+        let mut stems = StemNumbers::new();
         let mut turns_with = HashMap::new();
         let mut of_session = |session: &Value| -> Vec<BTreeSet<usize>> {
             list(session.get("dialogue_turns")).iter().map(|turn| stems.of(text_of(turn, "content"))).collect()
@@ -145,10 +145,10 @@ impl TurnStems {
     fn holders(&mut self, session: usize, fact: &str) -> Vec<usize> {
         let mut left = self.stems.of(fact);
         let weight = |stem: &usize| (1.0 + self.turns / self.turns_with.get(stem).copied().unwrap_or(1.0)).ln();
-        let least = LEAST_ADDED * left.iter().map(weight).sum::<f64>();
+        let least = MIN_ADDED * left.iter().map(weight).sum::<f64>();
         let turns = self.sessions.get(session).map_or(&[][..], Vec::as_slice);
         let mut found = Vec::new();
-        while found.len() < MOST_HOLDERS {
+        while found.len() < MAX_HOLDERS {
             let mut best: Option<(f64, usize, &BTreeSet<usize>)> = None;
             for (at, turn) in turns.iter().enumerate() {
                 let added = left.intersection(turn).map(weight).sum::<f64>();

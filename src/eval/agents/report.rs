@@ -8,9 +8,10 @@ use std::{collections::BTreeMap, fmt::Write, path::Path};
 use super::result::{AgentFigures, AgentRow, AgentsResult, AgentsRun};
 use crate::{
     report::{
-        FoundMeans, Mean, ReportError, ReportHead, Retriever, RetrieverKind, line, number, percent, table, write_json,
+        EvalReportError, FoundCriterion, ReportHead, ReportMean, Retriever, RetrieverKind, line, number, percent,
+        table, write_json,
     },
-    result::Problem,
+    result::DamageCount,
 };
 
 /// The page of a result.
@@ -31,20 +32,20 @@ pub fn agents_page(result: &AgentsResult) -> String {
 /// `report.json` with a file for each question.
 ///
 /// # Errors
-/// [`ReportError`] when a file cannot be written.
-pub fn write_agents_report(directory: &Path, run: &AgentsRun) -> Result<(), ReportError> {
+/// [`EvalReportError`] when a file cannot be written.
+pub fn write_agents_report(directory: &Path, run: &AgentsRun) -> Result<(), EvalReportError> {
     let result = &run.result;
     let head = ReportHead {
         dataset: result.dataset.clone(),
         file: Path::new(&result.path).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         profile: result.profile.clone(),
-        found_means: FoundMeans::Touched,
+        found_means: FoundCriterion::Touched,
         others: result.rows.iter().skip(1).filter_map(rival).collect(),
     };
     let ids: Vec<&str> = run.questions.iter().map(|question| question.id.as_str()).collect();
     write_json(directory, &head, &ids, run.questions.iter().cloned())?;
     let path = directory.join("report.md");
-    std::fs::write(&path, agents_page(result)).map_err(|source| ReportError::Write { path, source })
+    std::fs::write(&path, agents_page(result)).map_err(|source| EvalReportError::Write { path, source })
 }
 
 fn rival(row: &AgentRow) -> Option<Retriever> {
@@ -52,7 +53,7 @@ fn rival(row: &AgentRow) -> Option<Retriever> {
         name: format!("{} ({})", row.name, row.over),
         kind: RetrieverKind::Baseline,
         tokens: row.overall.mean_tokens?,
-        recall: Mean { mean: row.overall.touched?, low: None, high: None },
+        recall: ReportMean { mean: row.overall.touched?, low: None, high: None },
     })
 }
 
@@ -129,7 +130,7 @@ fn problems(page: &mut String, r: &AgentsResult) {
         return;
     }
     say(page, "## What was wrong with the files");
-    let row = |(kind, problem): (&String, &Problem)| {
+    let row = |(kind, problem): (&String, &DamageCount)| {
         let examples = problem.examples.iter().map(|e| line(e)).collect::<Vec<_>>().join("; ");
         vec![line(kind), problem.count.to_string(), line(&problem.treatment), examples]
     };

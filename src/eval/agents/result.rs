@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{report::QuestionReport, result::Problem};
+use crate::{report::QuestionReport, result::DamageCount};
 
 /// What one evaluation found.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,7 @@ pub struct AgentsResult {
     /// The memory first, then the rivals.
     pub rows: Vec<AgentRow>,
     /// What was damaged, and how it was treated.
-    pub problems: BTreeMap<String, Problem>,
+    pub problems: BTreeMap<String, DamageCount>,
     /// The settings.
     pub settings: serde_json::Value,
 }

@@ -6,20 +6,20 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
-    asked::{self, QuotedAnswer},
     chat_files,
-    chats::{AgentSet, Chat, ChatQuestion, Chats},
-    facts::Facts,
+    chats::{AgentChat, AgentChats, AgentSet, ChatQuestion},
+    facts::ChatFacts,
+    memory_answers::{self, QuotedAnswer},
+    passage_baselines::{self, PassageBaseline},
     result::{AgentContext, AgentFigures, AgentQuote, AgentRow, AgentsResult, AgentsRun},
-    rivals::{self, Rival},
 };
 use crate::{
     EvalError,
     report::{ExpectedTurn, QuestionReport, REPORT_SCHEMA_VERSION, turn_text},
     score::auc,
 };
-use nouns::config::Pipeline;
-use ripplemem::pipeline::Progress;
+use pipeline::Progress;
+use types::config::Pipeline;
 
 /// The memory's name among retrievers.
 const MEMORY: &str = "memory";
@@ -46,9 +46,10 @@ pub struct AgentsRequest {
 /// # Errors
 /// [`EvalError`] when a file as a whole is damaged, or the memory fails.
 pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progress)) -> Result<AgentsRun, EvalError> {
-    let Chats { chats, mut problems } = chat_files::read(request.set, &request.path, &request.only)?;
-    let answers = asked::ask(request.set, &chats, &request.pipeline, &mut problems, progress)?;
-    let mut scorer = Scorer { facts: chats.iter().map(Facts::of).collect(), chats: &chats, contexts: Vec::new() };
+    let AgentChats { chats, mut problems } = chat_files::read(request.set, &request.path, &request.only)?;
+    let answers = memory_answers::ask(request.set, &chats, &request.pipeline, &mut problems, progress)?;
+    let mut scorer =
+        ContextScorer { facts: chats.iter().map(ChatFacts::of).collect(), chats: &chats, contexts: Vec::new() };
     let mut sufficiency = [Vec::new(), Vec::new()];
     let mut questions = Vec::new();
     for answer in answers.asked {
@@ -66,7 +67,9 @@ pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progres
     let mean_tokens = request.tokens.or(memory.overall.mean_tokens).filter(|_| request.baselines);
     let mut rows = vec![memory];
     if let Some(mean_tokens) = mean_tokens {
-        for Rival { ranking, split, cap, quoted } in rivals::rivals(&chats, &request.pipeline, mean_tokens, progress)? {
+        for PassageBaseline { ranking, split, cap, quoted } in
+            passage_baselines::rivals(&chats, &request.pipeline, mean_tokens, progress)?
+        {
             let from = scorer.contexts.len();
             let name = format!("{}, {}", ranking.name(), split.name());
             for (chat, question, quoted, tokens) in quoted {
@@ -98,13 +101,13 @@ pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progres
 }
 
 /// Scores contexts, chat by chat.
-struct Scorer<'c> {
-    chats: &'c [Chat],
-    facts: Vec<Facts>,
+struct ContextScorer<'c> {
+    chats: &'c [AgentChat],
+    facts: Vec<ChatFacts>,
     contexts: Vec<AgentContext>,
 }
 
-impl Scorer<'_> {
+impl ContextScorer<'_> {
     fn question(&self, chat: usize, question: usize) -> Option<&ChatQuestion> {
         self.chats.get(chat)?.questions.get(question)
     }

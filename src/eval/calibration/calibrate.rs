@@ -20,10 +20,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::error::CalibrateError;
+use super::error::CalibrationError;
 use crate::score::percentile;
-use heart::memory::{FixedVector, dot_reference, quantise};
-use nouns::{
+use memory::index::{FixedVector, dot_reference, quantise};
+use types::{
     config::CosineScale,
     model::{Bank, Score, Unit, Vector},
 };
@@ -39,7 +39,7 @@ const SHOWN: i32 = 20;
 
 /// The vectors of one unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sample {
+pub struct CalibrationSample {
     /// The unit's vector, which semantic edges compare.
     pub vector: FixedVector,
     /// The vectors of its parts: a question is matched with the best of all.
@@ -50,7 +50,7 @@ pub struct Sample {
     pub questions: Vec<FixedVector>,
 }
 
-impl Sample {
+impl CalibrationSample {
     /// A unit, with the vectors of the questions in its turns.
     #[must_use]
     pub fn of(unit: &Unit, questions: Vec<FixedVector>) -> Self {
@@ -120,27 +120,27 @@ fn unchanged() -> f64 {
 /// the model returns them.
 ///
 /// # Errors
-/// [`CalibrateError`] when there are too few units or questions, or no threshold reaches the target.
+/// [`CalibrationError`] when there are too few units or questions, or no threshold reaches the target.
 pub fn calibrate(
     model: &str,
-    banks: &BTreeMap<Bank, Vec<Sample>>,
+    banks: &BTreeMap<Bank, Vec<CalibrationSample>>,
     most_choices: usize,
     target: f64,
     whole: &[Vector],
-) -> Result<Calibration, CalibrateError> {
+) -> Result<Calibration, CalibrationError> {
     let units = banks.values().map(Vec::len).sum();
     let mut best: Vec<Vec<i32>> = Vec::with_capacity(units);
     for samples in banks.values() {
         best.extend(nearest(samples, most_choices));
     }
-    let density = Density::of(&best);
+    let density = ChoiceDensity::of(&best);
     if banks.values().all(|samples| samples.len() < 2) {
-        return Err(CalibrateError::NoPairs { units });
+        return Err(CalibrationError::NoPairs { units });
     }
-    let (floor, ceiling, questions) = question_scale(banks).ok_or(CalibrateError::NoQuestions { units })?;
+    let (floor, ceiling, questions) = question_scale(banks).ok_or(CalibrationError::NoQuestions { units })?;
     let most = density.mean(-1.0);
     if most + 0.5 / units as f64 <= target {
-        return Err(CalibrateError::OutOfReach { most, target });
+        return Err(CalibrationError::OutOfReach { most, target });
     }
     let mut threshold = 1.0;
     for step in (-1_000..=1_000).rev() {
@@ -200,7 +200,7 @@ fn thousandths(value: f64) -> f64 {
 }
 
 /// For each unit, the cosines of its nearest units, at most `most`, highest first.
-fn nearest(samples: &[Sample], most: usize) -> Vec<Vec<i32>> {
+fn nearest(samples: &[CalibrationSample], most: usize) -> Vec<Vec<i32>> {
     let mut best: Vec<Vec<i32>> = vec![Vec::with_capacity(most + 1); samples.len()];
     for (i, a) in samples.iter().enumerate() {
         for (j, b) in samples.iter().enumerate().skip(i + 1) {
@@ -221,7 +221,7 @@ fn keep(best: &mut Vec<i32>, score: i32, most: usize) {
 }
 
 /// The number of choices at any threshold.
-struct Density {
+struct ChoiceDensity {
     units: f64,
     /// The cosines of every unit's choices, ascending.
     all: Vec<i32>,
@@ -229,7 +229,7 @@ struct Density {
     first: Vec<i32>,
 }
 
-impl Density {
+impl ChoiceDensity {
     fn of(best: &[Vec<i32>]) -> Self {
         let mut all: Vec<i32> = best.iter().flatten().copied().collect();
         let mut first: Vec<i32> = best.iter().filter_map(|b| b.first().copied()).collect();
@@ -272,17 +272,18 @@ fn at_or_above(ascending: &[i32], threshold: f64) -> f64 {
 }
 
 /// The floor and ceiling of the scale, and the number of questions.
-fn question_scale(banks: &BTreeMap<Bank, Vec<Sample>>) -> Option<(f64, f64, usize)> {
+fn question_scale(banks: &BTreeMap<Bank, Vec<CalibrationSample>>) -> Option<(f64, f64, usize)> {
     let (mut chance, mut best) = (Vec::new(), Vec::new());
     let asked: usize = banks.values().flatten().map(|sample| sample.questions.len()).sum();
     let draws = PAIRS.div_ceil(asked.max(1));
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for samples in banks.values() {
         // Sorted, so that the draw does not depend on the order of reading.
-        let mut sorted: Vec<&Sample> = samples.iter().collect();
+        let mut sorted: Vec<&CalibrationSample> = samples.iter().collect();
         sorted.sort_unstable();
         for asking in &sorted {
-            let others: Vec<&&Sample> = sorted.iter().filter(|s| s.turns.is_disjoint(&asking.turns)).collect();
+            let others: Vec<&&CalibrationSample> =
+                sorted.iter().filter(|s| s.turns.is_disjoint(&asking.turns)).collect();
             for question in asking.questions.iter().filter(|_| !others.is_empty()) {
                 let matches: Vec<i32> = others.iter().map(|other| other.matches(question)).collect();
                 best.extend(matches.iter().max());
@@ -362,14 +363,14 @@ mod tests {
 
     /// A unit in the plane at an angle in degrees, whose question has the same vector. The cosine of two units is that
     /// of the difference of their angles.
-    fn at(turn: usize, degrees: f32) -> Sample {
+    fn at(turn: usize, degrees: f32) -> CalibrationSample {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let vector = quantise(&[cos, sin]);
         let turns = BTreeSet::from([turn.to_string()]);
-        Sample { vector: vector.clone(), parts: Vec::new(), turns, questions: vec![vector] }
+        CalibrationSample { vector: vector.clone(), parts: Vec::new(), turns, questions: vec![vector] }
     }
 
-    fn banks(all: &[&[f32]]) -> BTreeMap<Bank, Vec<Sample>> {
+    fn banks(all: &[&[f32]]) -> BTreeMap<Bank, Vec<CalibrationSample>> {
         (b'a'..)
             .zip(all)
             .map(|(name, angles)| {
@@ -478,12 +479,12 @@ mod tests {
     fn the_printed_lines_can_be_pasted_into_a_pipeline() {
         let mut c = calibrate("all-MiniLM-L6-v2", &banks(&[&[0.0, 10.0, 30.0, 60.0]]), 2, 1.0, &[]).unwrap();
         let text = format!("version = 1\nembed.model = \"all-MiniLM-L6-v2\"\n{}", c.toml(false));
-        let model = nouns::config::Pipeline::parse(&text).unwrap().model();
+        let model = types::config::Pipeline::parse(&text).unwrap().model();
         assert_eq!((model.semantic_threshold, model.question_floor), (c.semantic_threshold, c.question_floor));
         assert_eq!((model.question_ceiling, model.byte_factor), (c.question_ceiling, c.byte_factor));
         c.model = "BAAI/bge-small".to_owned();
         let text = format!("version = 1\nembed.model = \"BAAI/bge-small\"\n{}", c.toml(true));
-        let model = nouns::config::Pipeline::parse(&text).unwrap().model();
+        let model = types::config::Pipeline::parse(&text).unwrap().model();
         assert_eq!(model.semantic_threshold, c.semantic_threshold);
         assert_eq!(c.table().matches("chosen").count(), 1, "{}", c.table());
     }

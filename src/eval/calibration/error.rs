@@ -1,11 +1,11 @@
 //! Why a memory could not be sampled, or a model not calibrated. Each error says what to do.
 
+use logs::LogError;
 use models::embed::EmbedError;
-use ripplemem::log::LogError;
 
 /// Why the units of a memory could not be sampled.
 #[derive(Debug, thiserror::Error)]
-pub enum SampleError {
+pub enum CalibrationSampleError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -27,7 +27,7 @@ pub enum SampleError {
 
 /// Why a model's thresholds cannot be set.
 #[derive(Debug, thiserror::Error)]
-pub enum CalibrateError {
+pub enum CalibrationError {
     /// No bank has two units.
     #[error("calibrate: {units} units and no two of them in one bank; give it a longer dialogue")]
     NoPairs {

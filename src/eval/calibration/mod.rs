@@ -8,6 +8,6 @@ mod error;
 mod samples;
 
 pub(crate) use calibrate::draw;
-pub use calibrate::{CHANCE, Calibration, Sample, SweepRow, calibrate};
-pub use error::{CalibrateError, SampleError};
+pub use calibrate::{CHANCE, Calibration, CalibrationSample, SweepRow, calibrate};
+pub use error::{CalibrationError, CalibrationSampleError};
 pub use samples::{samples, texts};

@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{calibrate::Sample, error::SampleError};
-use heart::{
+use super::{calibrate::CalibrationSample, error::CalibrationSampleError};
+use logs::{Log, Topic};
+use memory::{
+    index::quantise,
     language::sentences::{has_content, is_question, sentences},
-    memory::quantise,
 };
 use models::embed::EmbedError;
-use nouns::model::{Bank, MemoryRecord, Unit, UnitId, Vector};
-use ripplemem::log::{Log, Topic};
+use types::model::{Bank, MemoryRecord, Unit, UnitId, Vector};
 
 /// The minimum number of content words in a question that is used.
 const QUESTION_WORDS: usize = 3;
@@ -25,15 +25,15 @@ const READ_RECORDS: usize = 64;
 /// Reads the units of every bank; `embed` returns the vector of a question.
 ///
 /// # Errors
-/// [`SampleError`] when the log cannot be read, or a question cannot be embedded.
+/// [`CalibrationSampleError`] when the log cannot be read, or a question cannot be embedded.
 pub fn samples(
     log: &dyn Log,
     embed: &mut dyn FnMut(&str) -> Result<Vector, EmbedError>,
-) -> Result<BTreeMap<Bank, Vec<Sample>>, SampleError> {
-    let mut banks: BTreeMap<Bank, Vec<Sample>> = BTreeMap::new();
+) -> Result<BTreeMap<Bank, Vec<CalibrationSample>>, CalibrationSampleError> {
+    let mut banks: BTreeMap<Bank, Vec<CalibrationSample>> = BTreeMap::new();
     each_unit(log, &mut |bank, unit| {
         let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.floats())));
-        let sample = Sample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
+        let sample = CalibrationSample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
         banks.entry(bank.clone()).or_default().push(sample);
         Ok(())
     })?;
@@ -43,8 +43,8 @@ pub fn samples(
 /// Texts of units of all banks, at most a thousand, each once and spread evenly over their alphabetical order.
 ///
 /// # Errors
-/// [`SampleError`] when the log cannot be read.
-pub fn texts(log: &dyn Log) -> Result<Vec<String>, SampleError> {
+/// [`CalibrationSampleError`] when the log cannot be read.
+pub fn texts(log: &dyn Log) -> Result<Vec<String>, CalibrationSampleError> {
     let mut texts = BTreeSet::new();
     each_unit(log, &mut |_, unit| {
         texts.insert(unit.restatement.clone());
@@ -55,7 +55,10 @@ pub fn texts(log: &dyn Log) -> Result<Vec<String>, SampleError> {
 }
 
 /// Shows every unit of the log once.
-fn each_unit(log: &dyn Log, show: &mut dyn FnMut(&Bank, &Unit) -> Result<(), SampleError>) -> Result<(), SampleError> {
+fn each_unit(
+    log: &dyn Log,
+    show: &mut dyn FnMut(&Bank, &Unit) -> Result<(), CalibrationSampleError>,
+) -> Result<(), CalibrationSampleError> {
     for partition in 0..log.partitions() {
         let mut seen: BTreeSet<(Bank, UnitId)> = BTreeSet::new();
         let mut next = 0;
@@ -65,11 +68,8 @@ fn each_unit(log: &dyn Log, show: &mut dyn FnMut(&Bank, &Unit) -> Result<(), Sam
             next = last.offset + 1;
             for record in &records {
                 let Some(value) = &record.value else { continue };
-                let read: MemoryRecord = serde_json::from_slice(value).map_err(|source| SampleError::Record {
-                    partition,
-                    offset: record.offset,
-                    source,
-                })?;
+                let read: MemoryRecord = serde_json::from_slice(value)
+                    .map_err(|source| CalibrationSampleError::Record { partition, offset: record.offset, source })?;
                 for unit in &read.units {
                     if seen.insert((read.bank.clone(), unit.id)) {
                         show(&read.bank, unit)?;

@@ -15,11 +15,11 @@ use clap::Args;
 use eval::{AgentContext, AgentSet, AgentsRequest};
 use terminal::{print, say, with_progress};
 
-use super::evaluated_pipeline::EvaluatedPipeline;
+use super::pipeline_args::PipelineArgs;
 
 /// The options of both commands.
 #[derive(Args)]
-pub(crate) struct Agents {
+pub(crate) struct AgentsArgs {
     /// The benchmark's directory, with BEAM's chats (SIZE/N/chat.json) or RealMem's dialogues
     /// (NAME_dialogues_256k.json); or one of these files.
     directory: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Agents {
     #[arg(long, value_delimiter = ',')]
     conversations: Vec<String>,
     #[command(flatten)]
-    settings: EvaluatedPipeline,
+    settings: PipelineArgs,
     /// Also score the baselines: whole messages and chunks, by meaning, by words and by both.
     #[arg(long, alias = "rivals")]
     baselines: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Agents {
     contexts: Option<PathBuf>,
 }
 
-impl Agents {
+impl AgentsArgs {
     pub(crate) fn run(self, set: AgentSet) -> Result<ExitCode> {
         let pipeline = self.settings.read()?;
         let request = AgentsRequest {

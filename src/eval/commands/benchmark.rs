@@ -10,12 +10,12 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Parser;
 use eval::{Ablation, AgentSet, BenchmarkFormat, Calibration};
-use nouns::config::Pipeline;
 use terminal::{print, read_pipeline, say, with_progress};
+use types::config::Pipeline;
 
 use super::{
-    agents::Agents, calibrate::Calibrate, console::Console, conversations::Conversations,
-    evaluated_pipeline::EvaluatedPipeline, fit::Fit, schema::Schema,
+    agents::AgentsArgs, calibrate::CalibrateArgs, console::ConsoleArgs, conversations::ConversationsArgs, fit::FitArgs,
+    pipeline_args::PipelineArgs, schema::EvalSchemaArgs,
 };
 
 /// Score the memory on a benchmark: build it, ask every question, and compare the answers with the evidence.
@@ -27,9 +27,9 @@ use super::{
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some input was rejected, 78 the pipeline \
 file is not valid."
 )]
-pub(crate) struct Arguments {
+pub(crate) struct EvalArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<EvalCommand>,
     #[arg(help = format!("The format: {}", format_names()), required = true)]
     format: Option<String>,
     /// The file, as published; for realtalk the directory.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "+00:00")]
     zone: String,
     #[command(flatten)]
-    settings: EvaluatedPipeline,
+    settings: PipelineArgs,
     /// Also score the baselines: other retrievers over the same memory.
     #[arg(long, alias = "rivals")]
     baselines: bool,
@@ -91,30 +91,30 @@ pub(crate) struct Arguments {
 
 /// What an evaluation does besides measuring the settings as they are.
 #[derive(clap::Subcommand)]
-enum Command {
+enum EvalCommand {
     /// Score the choice of which parts of long turns are quoted, on BEAM's chats between a user and an assistant.
-    Beam(Agents),
+    Beam(AgentsArgs),
     /// Score the choice of which parts of long turns are quoted, on RealMem's dialogues; for each query, the memory
     /// holds the sessions before its own.
     #[command(name = "realmem")]
-    RealMem(Agents),
-    Fit(Fit),
-    Conversations(Conversations),
-    Calibrate(Calibrate),
-    Console(Console),
-    Schema(Schema),
+    RealMem(AgentsArgs),
+    Fit(FitArgs),
+    Conversations(ConversationsArgs),
+    Calibrate(CalibrateArgs),
+    Console(ConsoleArgs),
+    Schema(EvalSchemaArgs),
 }
 
-impl Arguments {
+impl EvalArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
-            Some(Command::Beam(agents)) => return agents.run(AgentSet::Beam),
-            Some(Command::RealMem(agents)) => return agents.run(AgentSet::RealMem),
-            Some(Command::Fit(fit)) => return fit.run(),
-            Some(Command::Conversations(conversations)) => return conversations.run(),
-            Some(Command::Calibrate(calibrate)) => return calibrate.run(),
-            Some(Command::Console(console)) => return console.run(),
-            Some(Command::Schema(schema)) => return schema.run(),
+            Some(EvalCommand::Beam(agents)) => return agents.run(AgentSet::Beam),
+            Some(EvalCommand::RealMem(agents)) => return agents.run(AgentSet::RealMem),
+            Some(EvalCommand::Fit(fit)) => return fit.run(),
+            Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
+            Some(EvalCommand::Calibrate(calibrate)) => return calibrate.run(),
+            Some(EvalCommand::Console(console)) => return console.run(),
+            Some(EvalCommand::Schema(schema)) => return schema.run(),
             None => {}
         }
         // Read this before the evaluation, which takes minutes, so that a wrong file fails at once.

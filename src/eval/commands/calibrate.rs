@@ -10,15 +10,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 use eval::Calibration;
 use models::embed;
-use nouns::{
-    config::{Fsync, LogKind, Pipeline, RULES, SourceSettings},
+use terminal::{REJECTED, format_help, open_memory, pipeline_or_defaults, print, say, with_progress};
+use types::{
+    config::{FsyncPolicy, LogKind, Pipeline, RULES, SourceSettings},
     model::{SpannedText, Vector},
 };
-use terminal::{REJECTED, format_help, open_memory, pipeline_or_defaults, print, say, with_progress};
 
 /// Set a model's semantic threshold, the scale of its cosines and that of its stored bytes from unlabelled dialogue.
 #[derive(Args)]
-pub(crate) struct Calibrate {
+pub(crate) struct CalibrateArgs {
     /// The files. Their questions are not read.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct Calibrate {
     json: bool,
 }
 
-impl Calibrate {
+impl CalibrateArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let directory = tempfile::tempdir().context("no temporary directory could be made; set TMPDIR")?;
         let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
@@ -50,7 +50,7 @@ impl Calibrate {
         }
         pipeline.log.kind = LogKind::Embedded;
         pipeline.log.directory = directory.path().join("log");
-        pipeline.log.fsync = Fsync::System;
+        pipeline.log.fsync = FsyncPolicy::System;
         pipeline.snapshot.directory.clear();
         // No threshold depends on a language model, so none is asked and paid for.
         RULES.clone_into(&mut pipeline.extract.extractor);

@@ -7,7 +7,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::atomic::Order
 
 use anyhow::Result;
 use clap::Args;
-use server::{ReportError, ReportServer, serve_report};
+use server::{ReportServer, ReportServerError, serve_report};
 use terminal::{LISTEN, print, stop_by_signal};
 
 /// Where a report is served if a memory is served at the usual address.
@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Show the report of an evaluation in a browser: recall against tokens, and for each question its ripple with the
 /// evidence that was found or lost.
 #[derive(Args)]
-pub(crate) struct Console {
+pub(crate) struct ConsoleArgs {
     /// The directory that `--report` of an evaluation wrote.
     #[arg(long, value_name = "DIRECTORY")]
     report: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Console {
     listen: Option<SocketAddr>,
 }
 
-impl Console {
+impl ConsoleArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let stop = stop_by_signal()?;
         let server = self.serve()?;
@@ -43,7 +43,7 @@ impl Console {
             return Ok(serve_report(&self.report, address)?);
         }
         match serve_report(&self.report, LISTEN.parse()?) {
-            Err(ReportError::Listen(_)) => Ok(serve_report(&self.report, ANY_PORT.parse()?)?),
+            Err(ReportServerError::Listen(_)) => Ok(serve_report(&self.report, ANY_PORT.parse()?)?),
             served => Ok(served?),
         }
     }

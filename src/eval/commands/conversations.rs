@@ -10,10 +10,10 @@ use terminal::{pipeline_or_defaults, print};
 
 /// Measure how well interleaved conversations are separated, on the annotated logs of irc-disentanglement.
 #[derive(Args)]
-pub(crate) struct Conversations {
+pub(crate) struct ConversationsArgs {
     /// A directory of NAME.annotation.txt, with NAME.raw.txt or NAME.ascii.txt beside each.
     directory: PathBuf,
-    /// Fit weights to the directory and print them, for src/heart/window/antecedent.rs.
+    /// Fit weights to the directory and print them, for src/memory/window/antecedent.rs.
     #[arg(long)]
     fit: bool,
     /// A pipeline file, for its window.gap_minutes. Without it, the defaults.
@@ -24,7 +24,7 @@ pub(crate) struct Conversations {
     json: bool,
 }
 
-impl Conversations {
+impl ConversationsArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let gap_minutes = pipeline_or_defaults(self.pipeline.as_deref())?.window.gap_minutes;
         if self.fit {
@@ -38,9 +38,9 @@ impl Conversations {
             print(&format!("{}\n", serde_json::to_string_pretty(&score)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let row = |name: &str, found: eval::Found| {
+        let row = |name: &str, found: eval::LinkCounts| {
             let [precision, recall, f1] = [found.precision(), found.recall(), found.f1()].map(|share| 100.0 * share);
-            let eval::Found { marked, chosen, right } = found;
+            let eval::LinkCounts { marked, chosen, right } = found;
             format!("{name:<14}{precision:>9.1}{recall:>8.1}{f1:>6.1}{marked:>8}{chosen:>8}{right:>7}\n")
         };
         print(&format!(

@@ -12,7 +12,7 @@ use terminal::{pipeline_or_defaults, print, with_progress};
 
 /// Choose weights and the cutoff, and measure the choice on other dialogues than those on which it was made.
 #[derive(Args)]
-pub(crate) struct Fit {
+pub(crate) struct FitArgs {
     /// LoCoMo's file.
     #[arg(long)]
     locomo: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(crate) struct Fit {
     json: bool,
 }
 
-impl Fit {
+impl FitArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let sets = [(BenchmarkFormat::Locomo, self.locomo), (BenchmarkFormat::RealTalk, self.realtalk)];
         let sets: Vec<_> = sets.into_iter().filter_map(|(format, path)| Some((format, path?))).collect();

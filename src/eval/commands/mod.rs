@@ -8,8 +8,8 @@ mod benchmark;
 mod calibrate;
 mod console;
 mod conversations;
-mod evaluated_pipeline;
 mod fit;
+mod pipeline_args;
 mod schema;
 
-pub(crate) use benchmark::Arguments;
+pub(crate) use benchmark::EvalArgs;

@@ -6,19 +6,19 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use nouns::schema::text;
 use terminal::print;
+use types::schema::schema_text;
 
 /// Print the JSON Schema of a result or of a file of --report.
 #[derive(Args)]
-pub(crate) struct Schema {
+pub(crate) struct EvalSchemaArgs {
     /// What --json prints, or report.json or a file of questions/ in a report.
-    of: File,
+    of: EvalSchemaKind,
 }
 
 /// What has a schema.
 #[derive(Clone, Copy, ValueEnum)]
-enum File {
+enum EvalSchemaKind {
     /// What --json prints.
     Eval,
     /// report.json.
@@ -27,14 +27,14 @@ enum File {
     ReportQuestion,
 }
 
-impl Schema {
+impl EvalSchemaArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let schema = match self.of {
-            File::Eval => eval::schema(),
-            File::Report => eval::report_schema(),
-            File::ReportQuestion => eval::question_report_schema(),
+            EvalSchemaKind::Eval => eval::schema(),
+            EvalSchemaKind::Report => eval::report_schema(),
+            EvalSchemaKind::ReportQuestion => eval::question_report_schema(),
         };
-        print(&text(&schema))?;
+        print(&schema_text(&schema))?;
         Ok(ExitCode::SUCCESS)
     }
 }

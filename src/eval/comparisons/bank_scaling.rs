@@ -9,15 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::merged_source::{MergedSource, merged_name};
 use crate::{
     ablation::Ablation,
-    bench::{Bench, MeasuredEvidence, finish},
+    benchmark_memory::{BenchmarkMemory, MeasuredEvidence, finish},
     dataset::Dataset,
     error::EvalError,
-    recording_source::RecordedTurns,
-    result::{Build, Latency, SizeRow},
+    recording_source::BenchmarkTurns,
+    result::{BuildCost, Latency, SizeRow},
     score::{QuestionScore, RecollectionScore, figures, figures_by, percentile, share},
 };
-use nouns::model::Bank;
-use ripplemem::pipeline::{Progress, Service};
+use pipeline::Progress;
+use ripplemem::PipelineDriver;
+use types::model::Bank;
 
 /// A size counts as reached within this share of it.
 const NEAR: f64 = 0.01;
@@ -25,8 +26,8 @@ const MERGED: &str = "merged";
 
 /// A row for each size; when the turns run out, the last row covers all turns.
 pub(crate) fn rows(
-    bench: &Bench,
-    build: &Build,
+    bench: &BenchmarkMemory,
+    build: &BuildCost,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<SizeRow>, EvalError> {
     let mut sizes = bench.request.sizes.clone();
@@ -38,7 +39,7 @@ pub(crate) fn rows(
     let mut turns = MergedSource::open(&bench.request, asked, bank.clone())?;
     let (mut rows, mut held) = (Vec::new(), 0u64);
     for size in sizes {
-        let mut service = Service::open(&merged.pipeline, progress)?;
+        let mut service = PipelineDriver::open(&merged.pipeline, progress)?;
         while (held as f64) < size as f64 * (1.0 - NEAR) && !turns.is_empty() {
             turns.give(((size - held) as f64 / units_a_turn) as u64);
             service.ingest(&mut turns, progress)?;
@@ -54,7 +55,7 @@ pub(crate) fn rows(
 }
 
 /// The banks of the first conversations that together have at most `most_turns` turns; at least one.
-fn asked_banks(bench: &Bench, most_turns: usize) -> BTreeSet<Bank> {
+fn asked_banks(bench: &BenchmarkMemory, most_turns: usize) -> BTreeSet<Bank> {
     let mut chosen = BTreeSet::new();
     let mut turns = 0;
     for question in &bench.dataset.questions {
@@ -70,7 +71,7 @@ fn asked_banks(bench: &Bench, most_turns: usize) -> BTreeSet<Bank> {
     chosen
 }
 
-fn questions(bench: &Bench, asked: &BTreeSet<Bank>, bank: &Bank) -> Dataset {
+fn questions(bench: &BenchmarkMemory, asked: &BTreeSet<Bank>, bank: &Bank) -> Dataset {
     let counted = bench.dataset.questions.iter().filter(|q| q.counts() && asked.contains(&q.bank));
     let questions = counted.map(|q| {
         let mut question = q.clone();
@@ -81,18 +82,18 @@ fn questions(bench: &Bench, asked: &BTreeSet<Bank>, bank: &Bank) -> Dataset {
     Dataset { questions: questions.collect(), scorable: bench.dataset.scorable, ..Dataset::default() }
 }
 
-fn recorded(bench: &Bench, asked: &BTreeSet<Bank>, bank: &Bank) -> RecordedTurns {
+fn recorded(bench: &BenchmarkMemory, asked: &BTreeSet<Bank>, bank: &Bank) -> BenchmarkTurns {
     let of = asked.iter().filter_map(|of| Some((of, bench.recorded.turns.get(of)?)));
     let turns = of.flat_map(|(of, turns)| turns.iter().map(move |(id, turn)| (merged_name(of, id), turn.clone())));
-    let mut recorded = RecordedTurns::default();
+    let mut recorded = BenchmarkTurns::default();
     recorded.turns.insert(bank.clone(), turns.collect());
     recorded
 }
 
 /// The figures of a size: with and without the graph's edges, and from candidates and from every part.
 fn row(
-    bench: &Bench,
-    service: Service,
+    bench: &BenchmarkMemory,
+    service: PipelineDriver,
     asked_units: u64,
     units: u64,
     turns: u64,
@@ -106,7 +107,7 @@ fn row(
     let without_links = bench.ask_with(&changed, progress)?;
     changed.recall.familiarity.candidates = 0;
     let every_part = bench.ask_with(&changed, progress)?;
-    let without = Service::open(&Ablation::GraphExpansion.without(&bench.pipeline), progress)?;
+    let without = PipelineDriver::open(&Ablation::GraphExpansion.without(&bench.pipeline), progress)?;
     let without = bench.score(&without, progress)?;
     let scored = scored(bench, &answers, &first);
     let by = |scored| figures_by(bench.dataset.questions.iter().map(|q| q.category.as_str()).zip(scored));
@@ -130,7 +131,7 @@ fn latency(answers: &[MeasuredEvidence]) -> Latency {
     Latency { p50: percentile(&milliseconds, 0.50), p99: percentile(&milliseconds, 0.99) }
 }
 
-fn scored(bench: &Bench, answers: &[MeasuredEvidence], first: &[MeasuredEvidence]) -> Vec<QuestionScore> {
+fn scored(bench: &BenchmarkMemory, answers: &[MeasuredEvidence], first: &[MeasuredEvidence]) -> Vec<QuestionScore> {
     let each = bench.dataset.questions.iter().zip(answers).zip(first).map(|((asked, answer), first)| QuestionScore {
         recall: share(&bench.delivered(asked, &answer.evidence)),
         tokens: answer.tokens,

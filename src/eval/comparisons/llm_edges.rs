@@ -19,20 +19,20 @@ use crossbeam_channel::unbounded;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{bench::Bench, error::EvalError};
-use heart::memory::{
-    Choice, ChoiceChanges, GraphChoice, Listeners, LiveUnit, Load, MemoryError, MemoryHandle, RecordKey, Structural,
-    UnitKey, dot_reference,
+use crate::{benchmark_memory::BenchmarkMemory, error::EvalError};
+use logs::partition_of;
+use memory::index::{
+    ChangeListeners, ChoiceChanges, EdgeChoice, GraphChoice, LiveUnit, RecordKey, RecordLoad, ShardError, ShardHandle,
+    StructuralScorer, UnitKey, dot_reference,
 };
-use models::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter};
-use nouns::{
+use models::llm::{Contract, LlmClient, LlmError, LlmRequest, RequestDependency, UsageMeter};
+use pipeline::{PipelineError, Progress};
+use replica::snapshots;
+use ripplemem::PipelineDriver;
+use snapshots::{ClaimRule, RestoredRecord, SnapshotError};
+use types::{
     config::{MemorySettings, Pipeline},
-    model::{Bank, BankKey, Channel, Cues, Score, UnitId, Usage},
-};
-use ripplemem::{
-    log::partition_of,
-    pipeline::{PipelineError, Progress, Service, snapshots},
-    snapshot::{ClaimRule, RestoredRecord, SnapshotError},
+    model::{Bank, BankKey, Channel, Cues, ModelUsage, Score, UnitId},
 };
 
 /// Candidates of a unit from each index, as in the paper.
@@ -47,15 +47,15 @@ pub(crate) struct LlmEdges {
     /// Units whose decisions could not be used; they choose nothing.
     pub(crate) undecided: usize,
     /// The model's use, cached responses included.
-    pub(crate) usage: Usage,
+    pub(crate) usage: ModelUsage,
 }
 
 /// Has the language model decide the edges of the bench's memory.
-pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<LlmEdges, EvalError> {
+pub(crate) fn decide_edges(bench: &BenchmarkMemory, progress: &mut dyn FnMut(Progress)) -> Result<LlmEdges, EvalError> {
     let llm = bench.llm.as_ref().ok_or(LlmError::NotConfigured)?;
     let mut pipeline = bench.pipeline.clone();
     pipeline.snapshot.directory = bench.directory.path().join("decided").display().to_string();
-    let service = Service::open(&pipeline, progress)?;
+    let service = PipelineDriver::open(&pipeline, progress)?;
     let (partitions, generation) = (service.log().partitions(), service.log().generation());
     drop(service);
     let place = snapshots(&pipeline, partitions, generation).map_err(PipelineError::from)?;
@@ -69,7 +69,7 @@ pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) ->
     let banks: HashMap<BankKey, &Bank> = records().map(|record| (record.key.bank.key(), &record.key.bank)).collect();
     let units: HashMap<UnitKey, &LiveUnit> = records().flat_map(units_of).collect();
     let pairs = candidates(&pipeline.memory, records()).map_err(PipelineError::from)?;
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let (decisions, undecided) = decisions(llm, &meter, &banks, &units, &pairs, progress)?;
     let mut chosen: ChoiceChanges = Vec::new();
     for (from, links) in decisions {
@@ -104,7 +104,7 @@ fn units_of(record: &RestoredRecord) -> impl Iterator<Item = (UnitKey, &LiveUnit
 fn candidates<'r>(
     settings: &MemorySettings,
     records: impl Iterator<Item = &'r RestoredRecord>,
-) -> Result<BTreeMap<UnitKey, BTreeSet<UnitId>>, MemoryError> {
+) -> Result<BTreeMap<UnitKey, BTreeSet<UnitId>>, ShardError> {
     let pools = MemorySettings {
         semantic_pool: POOL,
         semantic_edges: POOL,
@@ -113,10 +113,10 @@ fn candidates<'r>(
         ..settings.clone()
     };
     let (sender, changes) = unbounded();
-    let listeners = Listeners { choices: Some(sender), ..Listeners::default() };
-    let memory = MemoryHandle::start(&pools, Score(-Score::ONE.0), listeners)?;
+    let listeners = ChangeListeners { choices: Some(sender), ..ChangeListeners::default() };
+    let memory = ShardHandle::start(&pools, Score(-Score::ONE.0), listeners)?;
     let changed = records.map(|record| (RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
-    memory.load(Load { changes: changed.collect(), ..Load::default() })?;
+    memory.load(RecordLoad { changes: changed.collect(), ..RecordLoad::default() })?;
     memory.wait_for_loads()?;
     let mut pairs: BTreeMap<UnitKey, BTreeSet<UnitId>> = BTreeMap::new();
     for ((bank, choice), _) in changes.try_iter().flatten() {
@@ -126,17 +126,17 @@ fn candidates<'r>(
 }
 
 /// The model's decisions about one unit's candidates.
-type Links = Vec<(UnitId, LinkKind)>;
+type UnitLinks = Vec<(UnitId, EdgeLinkKind)>;
 
 /// The model's decisions about each unit, and the number of units whose decisions could not be used.
 fn decisions(
-    llm: &Llm,
-    meter: &Meter,
+    llm: &LlmClient,
+    meter: &UsageMeter,
     banks: &HashMap<BankKey, &Bank>,
     units: &HashMap<UnitKey, &LiveUnit>,
     pairs: &BTreeMap<UnitKey, BTreeSet<UnitId>>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Vec<(UnitKey, Links)>, usize), EvalError> {
+) -> Result<(Vec<(UnitKey, UnitLinks)>, usize), EvalError> {
     let todo: Vec<(&UnitKey, &BTreeSet<UnitId>)> = pairs.iter().collect();
     let next = AtomicUsize::new(0);
     let (done, finished) = unbounded();
@@ -179,7 +179,13 @@ fn decisions(
     Ok((decisions, undecided))
 }
 
-fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&LiveUnit]) -> Result<Links, LlmError> {
+fn decide(
+    llm: &LlmClient,
+    meter: &UsageMeter,
+    bank: &Bank,
+    unit: &LiveUnit,
+    others: &[&LiveUnit],
+) -> Result<UnitLinks, LlmError> {
     let labels: Vec<String> = (1..=others.len()).map(|n| n.to_string()).collect();
     let candidates: Vec<Value> =
         labels.iter().zip(others).map(|(label, other)| described(other, Some(label))).collect();
@@ -189,7 +195,7 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
     let request = LlmRequest {
         contract: Contract::Edges,
         bank,
-        depends_on: DependsOn::Turns(&turns),
+        depends_on: RequestDependency::Turns(&turns),
         input: &input,
         reply_tokens: None,
         deadline: None,
@@ -198,8 +204,8 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
         meter,
     };
     llm.ask(&request, &mut |reply: EdgesReply| {
-        let mut links: BTreeMap<UnitId, LinkKind> = BTreeMap::new();
-        for Link { label, kind } in reply.links {
+        let mut links: BTreeMap<UnitId, EdgeLinkKind> = BTreeMap::new();
+        for EdgeLink { label, kind } in reply.links {
             let at = labels.iter().position(|l| *l == label);
             let Some(other) = at.and_then(|at| others.get(at)) else {
                 return Err(format!("{label:?} is no label of a candidate"));
@@ -226,18 +232,18 @@ fn described(unit: &LiveUnit, label: Option<&str>) -> Value {
 
 #[derive(Debug, Deserialize)]
 struct EdgesReply {
-    links: Vec<Link>,
+    links: Vec<EdgeLink>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Link {
+struct EdgeLink {
     label: String,
-    kind: LinkKind,
+    kind: EdgeLinkKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum LinkKind {
+enum EdgeLinkKind {
     Semantic,
     Structural,
     Both,
@@ -248,21 +254,21 @@ enum LinkKind {
 fn choices<'u>(
     settings: &MemorySettings,
     unit: &LiveUnit,
-    linked: impl Iterator<Item = (&'u LiveUnit, LinkKind)>,
+    linked: impl Iterator<Item = (&'u LiveUnit, EdgeLinkKind)>,
 ) -> Vec<GraphChoice> {
-    let structural = Structural::new(settings);
+    let structural = StructuralScorer::new(settings);
     let mut semantic_choices = Vec::new();
     let mut structural_choices = Vec::new();
     for (other, kind) in linked {
-        let choice = |score| Choice::new(score, &unit.position, &other.position, other.id);
-        if matches!(kind, LinkKind::Semantic | LinkKind::Both) {
+        let choice = |score| EdgeChoice::new(score, &unit.position, &other.position, other.id);
+        if matches!(kind, EdgeLinkKind::Semantic | EdgeLinkKind::Both) {
             semantic_choices.push(choice(Score(dot_reference(&unit.vector(), &other.vector()))));
         }
-        if matches!(kind, LinkKind::Structural | LinkKind::Both) {
+        if matches!(kind, EdgeLinkKind::Structural | EdgeLinkKind::Both) {
             structural_choices.push(choice(structural.score(&unit.cues, &other.cues).unwrap_or(Score::ZERO)));
         }
     }
-    let best = |mut choices: Vec<Choice>, most: usize, channel: Channel| {
+    let best = |mut choices: Vec<EdgeChoice>, most: usize, channel: Channel| {
         choices.sort_unstable();
         choices.truncate(most);
         choices.into_iter().map(move |c| GraphChoice { channel, from: unit.id, to: c.id, weight: c.score.0 })

@@ -8,12 +8,12 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::request::EvalRequest;
-use nouns::model::{Bank, Deletion, Idle, MAX_NAME_BYTES, SessionEnd, Turn, TurnEvent};
-use sources::{Source, SourceBatch, SourceError, SourceProgress};
+use sources::{SourceBatch, SourceError, SourceProgress, TurnSource};
+use types::model::{Bank, IdleMark, MAX_NAME_BYTES, SessionEnd, Turn, TurnDeletion, TurnEvent};
 
 /// The turns of several sources as turns of one bank, one portion at a time.
 pub(crate) struct MergedSource {
-    sources: VecDeque<Part>,
+    sources: VecDeque<MergedPart>,
     bank: Bank,
     /// Events to return until the next pause.
     left: u64,
@@ -22,8 +22,8 @@ pub(crate) struct MergedSource {
 }
 
 /// A source, and the banks whose turns are taken from it.
-struct Part {
-    source: Box<dyn Source>,
+struct MergedPart {
+    source: Box<dyn TurnSource>,
     takes: Box<dyn Fn(&Bank) -> bool + Send>,
 }
 
@@ -32,11 +32,11 @@ impl MergedSource {
     pub(crate) fn open(request: &EvalRequest, asked: BTreeSet<Bank>, bank: Bank) -> Result<Self, SourceError> {
         let others = asked.clone();
         let mut sources = VecDeque::from([
-            Part { source: request.open_source()?, takes: Box::new(move |of| asked.contains(of)) },
-            Part { source: request.open_source()?, takes: Box::new(move |of| !others.contains(of)) },
+            MergedPart { source: request.open_source()?, takes: Box::new(move |of| asked.contains(of)) },
+            MergedPart { source: request.open_source()?, takes: Box::new(move |of| !others.contains(of)) },
         ]);
         if let Some(source) = request.open_filler()? {
-            sources.push_back(Part { source, takes: Box::new(|_| true) });
+            sources.push_back(MergedPart { source, takes: Box::new(|_| true) });
         }
         Ok(Self { sources, bank, left: 0, given: 0 })
     }
@@ -57,7 +57,7 @@ impl MergedSource {
     }
 }
 
-impl Source for MergedSource {
+impl TurnSource for MergedSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         while self.left > 0 {
             let Some(part) = self.sources.front_mut() else { break };
@@ -106,10 +106,10 @@ fn merged(event: TurnEvent, bank: &Bank) -> TurnEvent {
             })
         }
         TurnEvent::Deletion(deletion) => {
-            TurnEvent::Deletion(Deletion { bank: into, turn: named(deletion.turn), ..deletion })
+            TurnEvent::Deletion(TurnDeletion { bank: into, turn: named(deletion.turn), ..deletion })
         }
         TurnEvent::SessionEnd(end) => TurnEvent::SessionEnd(SessionEnd { bank: into, session: named(end.session) }),
-        TurnEvent::Idle(idle) => TurnEvent::Idle(Idle { bank: into, ..idle }),
+        TurnEvent::Idle(idle) => TurnEvent::Idle(IdleMark { bank: into, ..idle }),
     }
 }
 

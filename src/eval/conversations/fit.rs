@@ -8,10 +8,10 @@
 use std::path::Path;
 
 use super::{
-    choose::run,
-    corpus::{CorpusError, read},
+    annotated_log::{AnnotatedLogError, read},
+    reply_candidates::run,
 };
-use heart::window::{FEATURES, Features, choices};
+use memory::window::{AntecedentFeatures, FEATURES, choices};
 
 const ROUNDS: usize = 400;
 const RATE: f64 = 0.1;
@@ -19,16 +19,16 @@ const MOMENTUM: f64 = 0.9;
 const PENALTY: f64 = 1e-4;
 
 /// The choices of a line, and which of them are marked.
-struct Example {
-    choices: Vec<Features>,
+struct ReplyExample {
+    choices: Vec<AntecedentFeatures>,
     marked: Vec<usize>,
 }
 
 /// Fits weights to the annotated logs of a directory.
 ///
 /// # Errors
-/// [`CorpusError`] when a file cannot be read.
-pub fn fit_conversations(directory: &Path, gap_minutes: u32) -> Result<Features, CorpusError> {
+/// [`AnnotatedLogError`] when a file cannot be read.
+pub fn fit_conversations(directory: &Path, gap_minutes: u32) -> Result<AntecedentFeatures, AnnotatedLogError> {
     let mut examples = Vec::new();
     for log in read(directory)? {
         run(&log, i64::from(gap_minutes) * 60_000, |choice| {
@@ -39,7 +39,7 @@ pub fn fit_conversations(directory: &Path, gap_minutes: u32) -> Result<Features,
             let marked: Vec<usize> = links.iter().filter_map(at).chain(none).collect();
             let taken = links.first().and_then(at);
             if !marked.is_empty() {
-                examples.push(Example { choices: choices(&choice.new, choice.before), marked });
+                examples.push(ReplyExample { choices: choices(&choice.new, choice.before), marked });
             }
             taken
         });
@@ -57,10 +57,11 @@ pub fn fit_conversations(directory: &Path, gap_minutes: u32) -> Result<Features,
 }
 
 /// The mean gradient of the log likelihood of the marked choices.
-fn gradient(examples: &[Example], weights: &Features) -> Features {
+fn gradient(examples: &[ReplyExample], weights: &AntecedentFeatures) -> AntecedentFeatures {
     let mut sum = [0.0; FEATURES];
-    for Example { choices, marked } in examples {
-        let score = |choice: &Features| choice.iter().zip(weights).map(|(value, weight)| value * weight).sum::<f64>();
+    for ReplyExample { choices, marked } in examples {
+        let score =
+            |choice: &AntecedentFeatures| choice.iter().zip(weights).map(|(value, weight)| value * weight).sum::<f64>();
         let scores: Vec<f64> = choices.iter().map(score).collect();
         let most = scores.iter().copied().fold(f64::MIN, f64::max);
         let grown: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();

@@ -4,14 +4,14 @@
 //! many whole conversations are found, or weights that are fitted to the directory. The choice is made by `window`;
 //! nothing here changes it.
 //!
-//! `corpus` reads the logs; `choose` runs the choice over one; `score` compares links and conversations with the marked
+//! `annotated_log` reads the logs; `reply_candidates` runs the choice over one; `score` compares links and conversations with the marked
 //! ones; `fit` finds weights.
 
-mod choose;
-mod corpus;
+mod annotated_log;
 mod fit;
+mod reply_candidates;
 mod score;
 
-pub use corpus::CorpusError;
+pub use annotated_log::AnnotatedLogError;
 pub use fit::fit_conversations;
-pub use score::{ConversationScore, Found, score_conversations};
+pub use score::{ConversationScore, LinkCounts, score_conversations};

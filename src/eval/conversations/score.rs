@@ -12,14 +12,14 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    choose::run,
-    corpus::{AnnotatedLog, CorpusError, read},
+    annotated_log::{AnnotatedLog, AnnotatedLogError, read},
+    reply_candidates::run,
 };
-use heart::window::antecedent;
+use memory::window::antecedent;
 
 /// How many are marked, how many were chosen, and how many are both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Found {
+pub struct LinkCounts {
     /// Marked by people.
     pub marked: usize,
     /// Chosen.
@@ -28,7 +28,7 @@ pub struct Found {
     pub right: usize,
 }
 
-impl Found {
+impl LinkCounts {
     /// The share of the chosen ones that are right.
     #[must_use]
     pub fn precision(&self) -> f64 {
@@ -62,17 +62,17 @@ pub struct ConversationScore {
     /// Marked lines.
     pub lines: usize,
     /// Links.
-    pub links: Found,
+    pub links: LinkCounts,
     /// Conversations that are found whole.
-    pub conversations: Found,
+    pub conversations: LinkCounts,
 }
 
 /// Measures the window's choice on the annotated logs of a directory; no line answers a line that was written more than
 /// `gap_minutes` earlier.
 ///
 /// # Errors
-/// [`CorpusError`] when a file cannot be read.
-pub fn score_conversations(directory: &Path, gap_minutes: u32) -> Result<ConversationScore, CorpusError> {
+/// [`AnnotatedLogError`] when a file cannot be read.
+pub fn score_conversations(directory: &Path, gap_minutes: u32) -> Result<ConversationScore, AnnotatedLogError> {
     let mut score = ConversationScore::default();
     for log in read(directory)? {
         score.logs += 1;
@@ -140,12 +140,12 @@ mod tests {
         fs::write(home.path().join("x.annotation.txt"), "0 0 -\n1 1 -\n0 2 -\n3 3 -\n2 4 -\n1 4 -\n").unwrap();
         let score = score_conversations(home.path(), 60).unwrap();
         assert_eq!((score.logs, score.lines), (1, 5));
-        assert_eq!(score.links, Found { marked: 6, chosen: 5, right: 5 });
+        assert_eq!(score.links, LinkCounts { marked: 6, chosen: 5, right: 5 });
         // The marked links connect all three conversations.
-        assert_eq!(score.conversations, Found { marked: 1, chosen: 1, right: 0 });
+        assert_eq!(score.conversations, LinkCounts { marked: 1, chosen: 1, right: 0 });
         fs::write(home.path().join("x.annotation.txt"), "0 0 -\n1 1 -\n0 2 -\n3 3 -\n2 4 -\n").unwrap();
         let score = score_conversations(home.path(), 60).unwrap();
-        assert_eq!(score.conversations, Found { marked: 1, chosen: 1, right: 1 });
+        assert_eq!(score.conversations, LinkCounts { marked: 1, chosen: 1, right: 1 });
         assert!((score.links.f1() - 1.0).abs() < 1e-9);
     }
 }

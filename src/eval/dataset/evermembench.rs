@@ -15,7 +15,7 @@ use super::{
     json::{value, words},
     question::{Answerability, Dataset, DatasetQuestion},
 };
-use crate::{problems::Damage, readers::evermembench};
+use crate::{dataset_damage::DatasetDamage, readers::evermembench};
 
 /// Reads the questions beside a `dialogue.json`.
 pub(super) fn read(dialogue: &Path) -> Result<Dataset, DatasetError> {
@@ -24,29 +24,29 @@ pub(super) fn read(dialogue: &Path) -> Result<Dataset, DatasetError> {
     let directory = whole.parent().unwrap_or(Path::new("/"));
     let name = evermembench::topic(&whole);
     let Some(bank) = BenchmarkFormat::EverMemBench.bank(&name) else {
-        dataset.problems.note(Damage::NoConversation, format!("{name:?} cannot name a bank"));
+        dataset.problems.note(DatasetDamage::NoConversation, format!("{name:?} cannot name a bank"));
         return Ok(dataset);
     };
     for file in files(directory)? {
         let stem = file.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let value = value(BenchmarkFormat::EverMemBench.name(), &file)?;
         let Some(items) = value.get("qars").and_then(Value::as_array) else {
-            dataset.problems.note(Damage::NotAQuestion, format!("{stem}: qars is not a list"));
+            dataset.problems.note(DatasetDamage::NotAQuestion, format!("{stem}: qars is not a list"));
             continue;
         };
         for (number, item) in items.iter().enumerate() {
             let id = format!("{stem}#{}", words(item.get("id")).unwrap_or_else(|| number.to_string()));
             let Some(text) = words(item.get("Q")) else {
-                dataset.problems.note(Damage::NotAQuestion, id);
+                dataset.problems.note(DatasetDamage::NotAQuestion, id);
                 continue;
             };
             let category = words(item.get("task_id"));
             if category.is_none() {
-                dataset.problems.note(Damage::UnknownCategory, &id);
+                dataset.problems.note(DatasetDamage::UnknownCategory, &id);
             }
             let reference = words(item.get("A"));
             if reference.is_none() {
-                dataset.problems.note(Damage::NoAnswer, &id);
+                dataset.problems.note(DatasetDamage::NoAnswer, &id);
             }
             dataset.questions.push(DatasetQuestion {
                 id,
@@ -101,8 +101,8 @@ mod tests {
         dataset.resolve(&recorded("evermembench/topic", &["x"]));
         let found: Vec<(&str, &str)> = dataset.questions.iter().map(|q| (q.id.as_str(), q.category.as_str())).collect();
         assert_eq!(found, [("qa_2#a", "task F_SH"), ("qa_2#1", "task none"), ("qa_10#1", "task 2")]);
-        assert_eq!(dataset.problems.count(Damage::NotAQuestion), 1);
-        assert_eq!(dataset.problems.count(Damage::NoAnswer), 1);
+        assert_eq!(dataset.problems.count(DatasetDamage::NotAQuestion), 1);
+        assert_eq!(dataset.problems.count(DatasetDamage::NoAnswer), 1);
         write("qa_3.json", "{\"qars\": [{\"id\": 1, \"Q\": \"Wh");
         let message = read(&dialogue).unwrap_err().to_string();
         assert!(message.contains("qa_3.json:1:") && message.contains("fetch the whole file again"), "{message}");

@@ -5,29 +5,29 @@
 //! string is counted.
 
 use super::question::{Answerability, Dataset};
-use crate::{problems::Damage, recording_source::RecordedTurns};
+use crate::{dataset_damage::DatasetDamage, recording_source::BenchmarkTurns};
 
 impl Dataset {
     /// Keeps the evidence that names turns which the memory was given, and the questions that
     /// have evidence left.
-    pub(crate) fn resolve(&mut self, recorded: &RecordedTurns) {
+    pub(crate) fn resolve(&mut self, recorded: &BenchmarkTurns) {
         for letter in &recorded.rejects {
-            self.problems.note(Damage::Rejected, format!("{}: {}", letter.origin, letter.reason));
+            self.problems.note(DatasetDamage::Rejected, format!("{}: {}", letter.origin, letter.reason));
         }
         let problems = &mut self.problems;
         let scorable = self.scorable;
         self.questions.retain_mut(|q| {
             let Some(turns) = recorded.turns.get(&q.bank) else {
-                problems.note(Damage::NoConversation, &q.id);
+                problems.note(DatasetDamage::NoConversation, &q.id);
                 return false;
             };
             let mut found: Vec<String> = Vec::new();
             for piece in &q.evidence {
                 let (turns_named, repaired) = named_turns(piece, |id| turns.contains_key(id));
                 if turns_named.is_empty() {
-                    problems.note(Damage::LostEvidence, format!("{}: {piece:?}", q.id));
+                    problems.note(DatasetDamage::LostEvidence, format!("{}: {piece:?}", q.id));
                 } else if repaired {
-                    problems.note(Damage::RepairedEvidence, format!("{}: {piece:?}", q.id));
+                    problems.note(DatasetDamage::RepairedEvidence, format!("{}: {piece:?}", q.id));
                 }
                 for turn in turns_named {
                     if !found.contains(&turn) {
@@ -39,7 +39,7 @@ impl Dataset {
             // An unsupported question has no evidence by design.
             let kept = !q.evidence.is_empty() || !scorable || q.answerability == Answerability::Unsupported;
             if !kept {
-                problems.note(Damage::NoEvidence, &q.id);
+                problems.note(DatasetDamage::NoEvidence, &q.id);
             }
             kept
         });
@@ -47,7 +47,7 @@ impl Dataset {
 }
 
 /// The maximum number of turns in a range; a longer one is taken for a typing error.
-const MOST_OF_A_RANGE: u64 = 50;
+const MAX_OF_A_RANGE: u64 = 50;
 
 /// The turns that an evidence string names, and whether the string was repaired.
 ///
@@ -67,7 +67,7 @@ fn named_turns(piece: &str, is_turn: impl Fn(&str) -> bool) -> (Vec<String>, boo
             continue;
         };
         let (last, tail) = range_end(session, tail).unwrap_or((first, tail));
-        let last = if last.saturating_sub(first) < MOST_OF_A_RANGE { last.max(first) } else { first };
+        let last = if last.saturating_sub(first) < MAX_OF_A_RANGE { last.max(first) } else { first };
         found.extend((first..=last).map(|turn| format!("D{session}:{turn}")).filter(|id| is_turn(id)));
         rest = tail;
     }

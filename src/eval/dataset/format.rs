@@ -1,6 +1,6 @@
 //! The benchmark formats: their names, and the banks of their conversations.
 
-use nouns::model::Bank;
+use types::model::Bank;
 
 /// The published form of a benchmark file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

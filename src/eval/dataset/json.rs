@@ -26,8 +26,8 @@ pub(super) fn list(format: &'static str, path: &Path) -> Result<Vec<Value>, Data
 /// Calls `take` for each item of a file that is one JSON list, with its index, because the larger files do not fit into
 /// memory as values.
 pub(super) fn each(format: &'static str, path: &Path, mut take: impl FnMut(usize, Value)) -> Result<(), DatasetError> {
-    struct Items<F>(F);
-    impl<'de, F: FnMut(usize, Value)> serde::de::Visitor<'de> for Items<F> {
+    struct JsonListVisitor<F>(F);
+    impl<'de, F: FnMut(usize, Value)> serde::de::Visitor<'de> for JsonListVisitor<F> {
         type Value = ();
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a list of questions")
@@ -43,7 +43,8 @@ pub(super) fn each(format: &'static str, path: &Path, mut take: impl FnMut(usize
     }
     let bytes = read_bytes(path)?;
     let mut reader = serde_json::Deserializer::from_slice(&bytes);
-    let read = serde::Deserializer::deserialize_seq(&mut reader, Items(&mut take)).and_then(|()| reader.end());
+    let read =
+        serde::Deserializer::deserialize_seq(&mut reader, JsonListVisitor(&mut take)).and_then(|()| reader.end());
     read.map_err(|e| not_of(format, path, &e))
 }
 

@@ -12,8 +12,8 @@ use super::{
     json::words,
     question::{Answerability, Dataset, DatasetQuestion},
 };
-use crate::problems::{Damage, Problems};
-use nouns::model::Bank;
+use crate::dataset_damage::{DamageCounts, DatasetDamage};
+use types::model::Bank;
 
 /// Reads the questions of all conversations, or of those in `only`.
 pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
@@ -21,19 +21,19 @@ pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
     let mut seen: Vec<&str> = Vec::new();
     for (index, conversation) in conversations.iter().enumerate() {
         let Some(name) = conversation.get("sample_id").and_then(Value::as_str) else {
-            dataset.problems.note(Damage::NoConversation, format!("[{index}]: sample_id is missing"));
+            dataset.problems.note(DatasetDamage::NoConversation, format!("[{index}]: sample_id is missing"));
             continue;
         };
         if !only.is_empty() && !only.iter().any(|o| o == name) {
             continue;
         }
         if seen.contains(&name) {
-            dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} appears twice"));
+            dataset.problems.note(DatasetDamage::NoConversation, format!("[{index}]: {name} appears twice"));
             continue;
         }
         seen.push(name);
         let Some(bank) = BenchmarkFormat::Locomo.bank(name) else {
-            dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name:?} cannot name a bank"));
+            dataset.problems.note(DatasetDamage::NoConversation, format!("[{index}]: {name:?} cannot name a bank"));
             continue;
         };
         annotated(&mut dataset, name, &bank, conversation.get("qa"), category);
@@ -51,18 +51,18 @@ pub(super) fn annotated(
     category: fn(&str) -> Option<(&'static str, Answerability)>,
 ) {
     let Some(Value::Array(questions)) = list else {
-        return dataset.problems.note(Damage::NotAQuestion, format!("{name}: qa is not a list"));
+        return dataset.problems.note(DatasetDamage::NotAQuestion, format!("{name}: qa is not a list"));
     };
     for (number, value) in questions.iter().enumerate() {
         let id = format!("{name}#{number}");
         let Some(text) = words(value.get("question")) else {
-            dataset.problems.note(Damage::NotAQuestion, id);
+            dataset.problems.note(DatasetDamage::NotAQuestion, id);
             continue;
         };
         let number = words(value.get("category")).unwrap_or_else(|| "none".to_owned());
         let (category, answerability) = category(&number).map_or_else(
             || {
-                dataset.problems.note(Damage::UnknownCategory, format!("{id}: {number}"));
+                dataset.problems.note(DatasetDamage::UnknownCategory, format!("{id}: {number}"));
                 (format!("category {number}"), Answerability::Unknown)
             },
             |(name, answerability)| (name.to_owned(), answerability),
@@ -70,7 +70,7 @@ pub(super) fn annotated(
         let evidence = evidence(value.get("evidence"), &id, &mut dataset.problems);
         let reference = words(value.get("answer"));
         if reference.is_none() && answerability == Answerability::Supported {
-            dataset.problems.note(Damage::NoAnswer, &id);
+            dataset.problems.note(DatasetDamage::NoAnswer, &id);
         }
         dataset.questions.push(DatasetQuestion {
             id,
@@ -98,7 +98,7 @@ fn category(number: &str) -> Option<(&'static str, Answerability)> {
 }
 
 /// The evidence strings; a single string without a list is accepted, too.
-fn evidence(value: Option<&Value>, id: &str, problems: &mut Problems) -> Vec<String> {
+fn evidence(value: Option<&Value>, id: &str, problems: &mut DamageCounts) -> Vec<String> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(items)) => items.as_slice(),
@@ -108,7 +108,7 @@ fn evidence(value: Option<&Value>, id: &str, problems: &mut Problems) -> Vec<Str
     for item in items {
         match item {
             Value::String(text) => strings.push(text.clone()),
-            other => problems.note(Damage::LostEvidence, format!("{id}: {other}")),
+            other => problems.note(DatasetDamage::LostEvidence, format!("{id}: {other}")),
         }
     }
     strings
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::recording_source::{RecordedTurns, RecordingSource, tests::recorded};
+    use crate::recording_source::{BenchmarkTurns, RecordingSource, tests::recorded};
 
     fn damaged() -> Vec<Value> {
         let Value::Array(list) = json!([
@@ -151,7 +151,7 @@ mod tests {
     fn damage_is_repaired_or_counted_never_silent() {
         let mut dataset = read(&damaged(), &[]);
         dataset.mark_duplicates();
-        let given: RecordedTurns = recorded("locomo/c1", &["D1:1", "D1:2", "D1:3"]);
+        let given: BenchmarkTurns = recorded("locomo/c1", &["D1:1", "D1:2", "D1:3"]);
         dataset.resolve(&given);
         let found: Vec<(&str, &str, Vec<&str>)> = dataset
             .questions
@@ -173,14 +173,14 @@ mod tests {
         );
         assert_eq!(dataset.questions[2].reference.as_deref(), Some("3"), "a number is an answer");
         let counts = [
-            (Damage::Duplicate, 1),
-            (Damage::RepairedEvidence, 3),
-            (Damage::LostEvidence, 3),
-            (Damage::NoEvidence, 2),
-            (Damage::UnknownCategory, 2),
-            (Damage::NotAQuestion, 3),
-            (Damage::NoConversation, 3),
-            (Damage::NoAnswer, 1),
+            (DatasetDamage::Duplicate, 1),
+            (DatasetDamage::RepairedEvidence, 3),
+            (DatasetDamage::LostEvidence, 3),
+            (DatasetDamage::NoEvidence, 2),
+            (DatasetDamage::UnknownCategory, 2),
+            (DatasetDamage::NotAQuestion, 3),
+            (DatasetDamage::NoConversation, 3),
+            (DatasetDamage::NoAnswer, 1),
         ];
         for (kind, count) in counts {
             assert_eq!(dataset.problems.count(kind), count, "{kind:?}: {:?}", dataset.problems);
@@ -217,11 +217,11 @@ mod tests {
             return testing::skipped("the LoCoMo counts: RIPPLEMEM_DATA is not set");
         };
         let path = std::path::Path::new(&data).join("locomo/locomo-dev5.json");
-        let settings = nouns::config::SourceSettings::new("locomo", &path);
-        let mut recorded = RecordedTurns::default();
+        let settings = types::config::SourceSettings::new("locomo", &path);
+        let mut recorded = BenchmarkTurns::default();
         let mut source = crate::readers::open(&settings).unwrap();
         let mut recording = RecordingSource::new(&mut *source, &mut recorded, true);
-        while sources::Source::next(&mut recording, 1_000).unwrap().is_some() {}
+        while sources::TurnSource::next(&mut recording, 1_000).unwrap().is_some() {}
         let mut dataset = crate::dataset::read(BenchmarkFormat::Locomo, &path, &[], 0).unwrap();
         assert_eq!((recorded.count(), dataset.questions.len()), (2_760, 999));
         dataset.resolve(&recorded);
@@ -230,6 +230,6 @@ mod tests {
             ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial"].map(of),
             [142, 156, 44, 418, 237]
         );
-        assert_eq!(dataset.problems.count(Damage::NoEvidence), 2);
+        assert_eq!(dataset.problems.count(DatasetDamage::NoEvidence), 2);
     }
 }

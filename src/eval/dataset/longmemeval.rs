@@ -12,8 +12,8 @@ use super::{
     json::words,
     question::{Answerability, Dataset, DatasetQuestion},
 };
-use crate::{problems::Damage, readers::longmemeval};
-use nouns::model::EventTime;
+use crate::{dataset_damage::DatasetDamage, readers::longmemeval};
+use types::model::EventTime;
 
 /// A date without its weekday, as in `2023/05/20 (Sat) 02:21`.
 const DATE_FORMAT: &str = "%Y/%m/%d %H:%M";
@@ -30,17 +30,17 @@ const TYPES: [&str; 6] = [
 /// Reads one question. `only` selects by question id.
 pub(super) fn read(dataset: &mut Dataset, index: usize, item: &Value, only: &[String], zone_seconds: i32) {
     let Some(name) = words(item.get("question_id")) else {
-        return dataset.problems.note(Damage::NotAQuestion, format!("[{index}]: question_id is missing"));
+        return dataset.problems.note(DatasetDamage::NotAQuestion, format!("[{index}]: question_id is missing"));
     };
     if !only.is_empty() && !only.contains(&name) {
         return;
     }
     if dataset.questions.iter().any(|q| q.id == name) {
         // The source reads only the first history of an id.
-        return dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} appears twice"));
+        return dataset.problems.note(DatasetDamage::NoConversation, format!("[{index}]: {name} appears twice"));
     }
     let (Some(text), Some(bank)) = (words(item.get("question")), BenchmarkFormat::LongMemEval.bank(&name)) else {
-        return dataset.problems.note(Damage::NotAQuestion, name);
+        return dataset.problems.note(DatasetDamage::NotAQuestion, name);
     };
     let category = words(item.get("question_type")).unwrap_or_else(|| "none".to_owned());
     let answerability = if name.ends_with("_abs") {
@@ -48,16 +48,16 @@ pub(super) fn read(dataset: &mut Dataset, index: usize, item: &Value, only: &[St
     } else if TYPES.contains(&category.as_str()) {
         Answerability::Supported
     } else {
-        dataset.problems.note(Damage::UnknownCategory, format!("{name}: {category}"));
+        dataset.problems.note(DatasetDamage::UnknownCategory, format!("{name}: {category}"));
         Answerability::Unknown
     };
     let asked_at = words(item.get("question_date")).and_then(|d| time(&d, zone_seconds));
     if asked_at.is_none() {
-        dataset.problems.note(Damage::NoDate, &name);
+        dataset.problems.note(DatasetDamage::NoDate, &name);
     }
     let reference = words(item.get("answer"));
     if reference.is_none() {
-        dataset.problems.note(Damage::NoAnswer, &name);
+        dataset.problems.note(DatasetDamage::NoAnswer, &name);
     }
     let evidence = if answerability == Answerability::Unsupported { Vec::new() } else { evidence(item) };
     dataset.questions.push(DatasetQuestion {
@@ -173,9 +173,12 @@ mod tests {
                 ("q3", Answerability::Unknown, 1)
             ]
         );
-        for (kind, count) in
-            [(Damage::NotAQuestion, 2), (Damage::UnknownCategory, 1), (Damage::NoDate, 1), (Damage::NoConversation, 1)]
-        {
+        for (kind, count) in [
+            (DatasetDamage::NotAQuestion, 2),
+            (DatasetDamage::UnknownCategory, 1),
+            (DatasetDamage::NoDate, 1),
+            (DatasetDamage::NoConversation, 1),
+        ] {
             assert_eq!(dataset.problems.count(kind), count, "{kind:?}");
         }
     }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::problems::{Damage, Problems};
-use nouns::model::{Bank, EventTime, Question};
+use crate::dataset_damage::{DamageCounts, DatasetDamage};
+use types::model::{Bank, EventTime, Question};
 
 /// Whether the dialogue supports an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) struct Dataset {
     /// The questions in the order of the file.
     pub(crate) questions: Vec<DatasetQuestion>,
     /// What was damaged.
-    pub(crate) problems: Problems,
+    pub(crate) problems: DamageCounts,
     /// Whether the file names evidence; without it questions are asked but not scored.
     pub(crate) scorable: bool,
 }
@@ -100,7 +100,7 @@ impl Dataset {
         for q in &self.questions {
             let text = q.text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
             if !seen.insert((q.bank.clone(), q.category.clone(), text)) {
-                self.problems.note(Damage::Duplicate, &q.id);
+                self.problems.note(DatasetDamage::Duplicate, &q.id);
             }
         }
     }

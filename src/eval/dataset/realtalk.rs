@@ -13,7 +13,7 @@ use super::{
     locomo::annotated,
     question::{Answerability, Dataset},
 };
-use crate::{problems::Damage, readers::realtalk::dialogues};
+use crate::{dataset_damage::DatasetDamage, readers::realtalk::dialogues};
 
 /// Reads the questions of all dialogues, or of those in `only`.
 pub(super) fn read(path: &Path, only: &[String]) -> Result<Dataset, DatasetError> {
@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path, only: &[String]) -> Result<Dataset, DatasetError
     let dialogues = dialogues(path).map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
     for (name, file) in dialogues.iter().filter(|(name, _)| only.is_empty() || only.contains(name)) {
         let Some(bank) = BenchmarkFormat::RealTalk.bank(name) else {
-            dataset.problems.note(Damage::NoConversation, format!("{name:?} cannot name a bank"));
+            dataset.problems.note(DatasetDamage::NoConversation, format!("{name:?} cannot name a bank"));
             continue;
         };
         let dialogue = value(BenchmarkFormat::RealTalk.name(), file)?;
@@ -46,8 +46,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        problems::Damage,
-        recording_source::{RecordedTurns, RecordingSource},
+        dataset_damage::DatasetDamage,
+        recording_source::{BenchmarkTurns, RecordingSource},
     };
 
     #[test]
@@ -73,11 +73,11 @@ mod tests {
         });
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("Chat_1_Ada_Bo.json"), dialogue.to_string()).unwrap();
-        let mut recorded = RecordedTurns::default();
-        let settings = nouns::config::SourceSettings::new("realtalk", directory.path());
+        let mut recorded = BenchmarkTurns::default();
+        let settings = types::config::SourceSettings::new("realtalk", directory.path());
         let mut source = crate::readers::open(&settings).unwrap();
         let mut recording = RecordingSource::new(&mut *source, &mut recorded, true);
-        while sources::Source::next(&mut recording, 1_000).unwrap().is_some() {}
+        while sources::TurnSource::next(&mut recording, 1_000).unwrap().is_some() {}
         let mut dataset = read(directory.path(), &[]).unwrap();
         dataset.resolve(&recorded);
         let found: Vec<(&str, Vec<&str>)> = dataset
@@ -96,10 +96,10 @@ mod tests {
         ];
         assert_eq!(found, expected);
         for (kind, count) in [
-            (Damage::RepairedEvidence, 4),
-            (Damage::LostEvidence, 3),
-            (Damage::NoEvidence, 1),
-            (Damage::UnknownCategory, 1),
+            (DatasetDamage::RepairedEvidence, 4),
+            (DatasetDamage::LostEvidence, 3),
+            (DatasetDamage::NoEvidence, 1),
+            (DatasetDamage::UnknownCategory, 1),
         ] {
             assert_eq!(dataset.problems.count(kind), count, "{kind:?}");
         }

@@ -5,11 +5,11 @@
 //! the cutoff of the mean. Never looks at the dialogue that is left out.
 
 use super::{
-    choices::mean,
-    outcomes::{CUTOFFS, Choice, Outcomes, Sums, outcomes},
+    outcomes::{CUTOFFS, ChoiceOutcomes, OutcomeSums, WeightChoice, outcomes},
     terms::QuestionTerms,
+    weight_search::mean,
 };
-use nouns::config::RecallSettings;
+use types::config::RecallSettings;
 
 /// The mean of this many of the best choices is taken, because the best one alone is mostly luck.
 const BEST: usize = 16;
@@ -18,7 +18,7 @@ const BEST: usize = 16;
 const OF_TOKENS: f64 = 0.97;
 
 /// The questions, and the limits of a choice.
-pub(super) struct Field<'f> {
+pub(super) struct FitQuestions<'f> {
     pub(super) questions: &'f [QuestionTerms],
     /// The set of each dialogue.
     pub(super) sets: &'f [usize],
@@ -30,19 +30,23 @@ pub(super) struct Field<'f> {
 /// A choice with its cutoff.
 #[derive(Debug, Clone)]
 pub(super) struct FoldChoice {
-    pub(super) choice: Choice,
+    pub(super) choice: WeightChoice,
     /// Index in [`CUTOFFS`].
     pub(super) cutoff: usize,
 }
 
-impl Field<'_> {
+impl FitQuestions<'_> {
     /// Measures a choice on every question.
-    pub(super) fn outcomes(&self, choice: &Choice) -> Outcomes {
+    pub(super) fn outcomes(&self, choice: &WeightChoice) -> ChoiceOutcomes {
         outcomes(self.questions, self.sets.len(), choice, self.settings)
     }
 
     /// The best of the choices on every dialogue except `without`.
-    pub(super) fn choose(&self, choices: &[(Choice, Outcomes)], without: Option<usize>) -> Option<FoldChoice> {
+    pub(super) fn choose(
+        &self,
+        choices: &[(WeightChoice, ChoiceOutcomes)],
+        without: Option<usize>,
+    ) -> Option<FoldChoice> {
         let mut ranked: Vec<(f64, usize, usize)> = choices
             .iter()
             .enumerate()
@@ -55,7 +59,8 @@ impl Field<'_> {
         if let [(_, at, cutoff)] = ranked.as_slice() {
             return Some(FoldChoice { choice: choices.get(*at)?.0.clone(), cutoff: *cutoff });
         }
-        let best: Vec<&Choice> = ranked.iter().take(BEST).filter_map(|(_, at, _)| Some(&choices.get(*at)?.0)).collect();
+        let best: Vec<&WeightChoice> =
+            ranked.iter().take(BEST).filter_map(|(_, at, _)| Some(&choices.get(*at)?.0)).collect();
         let choice = mean(&best)?;
         let (_, cutoff) = self.best_cutoff(&self.outcomes(&choice), without);
         Some(FoldChoice { choice, cutoff })
@@ -63,7 +68,7 @@ impl Field<'_> {
 
     /// The cutoff with the highest mean of recall and full evidence over the sets, among those that stay within the
     /// tokens; the highest cutoff if none does.
-    fn best_cutoff(&self, outcomes: &Outcomes, without: Option<usize>) -> (f64, usize) {
+    fn best_cutoff(&self, outcomes: &ChoiceOutcomes, without: Option<usize>) -> (f64, usize) {
         let mut best = (f64::MIN, 0);
         for cutoff in 0..CUTOFFS.len() {
             let sets = self.by_set(outcomes, cutoff, without);
@@ -79,8 +84,8 @@ impl Field<'_> {
     }
 
     /// The sums of each set that has a dialogue left.
-    fn by_set(&self, outcomes: &Outcomes, cutoff: usize, without: Option<usize>) -> Vec<Sums> {
-        let mut sums = vec![Sums::default(); self.sets.iter().max().map_or(0, |most| most + 1)];
+    fn by_set(&self, outcomes: &ChoiceOutcomes, cutoff: usize, without: Option<usize>) -> Vec<OutcomeSums> {
+        let mut sums = vec![OutcomeSums::default(); self.sets.iter().max().map_or(0, |most| most + 1)];
         for (dialogue, (set, of_dialogue)) in self.sets.iter().zip(outcomes).enumerate() {
             if Some(dialogue) != without
                 && let Some(sum) = sums.get_mut(*set)
@@ -93,7 +98,7 @@ impl Field<'_> {
     }
 
     /// The sums of each dialogue under a choice.
-    pub(super) fn measured(&self, chosen: &FoldChoice) -> Vec<Sums> {
+    pub(super) fn measured(&self, chosen: &FoldChoice) -> Vec<OutcomeSums> {
         self.outcomes(&chosen.choice).iter().map(|of_dialogue| of_dialogue[chosen.cutoff]).collect()
     }
 }
@@ -101,19 +106,19 @@ impl Field<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::config::Pipeline;
+    use types::config::Pipeline;
 
     #[test]
     fn a_cutoff_leaves_tokens_for_the_dialogue_that_is_left_out() {
         let settings = Pipeline::parse("version = 1").unwrap().recall;
         // Each cutoff costs one more token and has more recall.
-        let of_dialogue: [Sums; CUTOFFS.len()] = std::array::from_fn(|at| Sums {
+        let of_dialogue: [OutcomeSums; CUTOFFS.len()] = std::array::from_fn(|at| OutcomeSums {
             questions: 1.0,
             recall: at as f64 / 100.0,
             full: 0.0,
             tokens: 950.0 + at as f64,
         });
-        let field = Field { questions: &[], sets: &[0, 0], settings: &settings, tokens: 1_000.0 };
+        let field = FitQuestions { questions: &[], sets: &[0, 0], settings: &settings, tokens: 1_000.0 };
         let (_, cutoff) = field.best_cutoff(&vec![of_dialogue; 2], Some(1));
         assert_eq!(of_dialogue[cutoff].tokens, 970.0);
     }

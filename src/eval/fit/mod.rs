@@ -5,20 +5,20 @@
 //! measured on that dialogue; the in-sample figures are shown beside it. Weights are searched by arithmetic on terms
 //! that the memory computed once. The same files and seed always give the same rows. Never changes a setting.
 //!
-//! `terms` reads the memory; `weigh` is the arithmetic; `outcomes` measures one choice of weights at every cutoff;
-//! `choices` draws weights; `folds` chooses without a dialogue and measures on it; `row` and `table` show the result.
+//! `terms` reads the memory; `weighted_scores` is the arithmetic; `outcomes` measures one choice of weights at every cutoff;
+//! `weight_search` draws weights; `folds` chooses without a dialogue and measures on it; `fit_result` and `fit_table` show the result.
 
-mod choices;
+mod fit_result;
+mod fit_table;
 mod folds;
 mod outcomes;
 mod request;
-mod row;
 mod run;
-mod table;
 mod terms;
-mod weigh;
+mod weight_search;
+mod weighted_scores;
 
+pub use fit_result::{FitFigures, FitResult, FitRow, FitSpread};
+pub use fit_table::fit_table;
 pub use request::FitRequest;
-pub use row::{Fit, FitFigures, FitRow, FitSpread};
 pub use run::fit;
-pub use table::fit_table;

@@ -5,13 +5,13 @@
 //! share of the way from the bank's background to its best part, with a minimum and a maximum number of tokens, and a
 //! maximum number of units.
 
-use super::{terms::QuestionTerms, weigh::scores};
-use heart::{
+use super::{terms::QuestionTerms, weighted_scores::scores};
+use memory::{
+    index::SCALE_PARTS,
     language::question::QuestionForm,
-    memory::SCALE_PARTS,
-    recall::{HEADING_TOKENS, QuotablePart, cutoff, raised, share_tokens, task_bonus},
+    recall::{HEADING_TOKENS, QuotablePart, cutoff, cutoff_increase, share_tokens, task_bonus},
 };
-use nouns::config::{FamiliarityWeights, RecallSettings, ShareSettings};
+use types::config::{FamiliarityWeights, RecallSettings, TokenShareSettings};
 
 /// The cutoffs that are measured: hundredths of the share, from the highest down.
 pub(super) const CUTOFFS: [f64; 61] = {
@@ -26,23 +26,23 @@ pub(super) const CUTOFFS: [f64; 61] = {
 
 /// Weights, what the form of a question adds to the cutoff, and how persons and assistants share the tokens.
 #[derive(Debug, Clone)]
-pub(super) struct Choice {
+pub(super) struct WeightChoice {
     pub(super) weights: FamiliarityWeights,
     pub(super) time_offset: f64,
     pub(super) gathered_offset: f64,
-    pub(super) shares: ShareSettings,
+    pub(super) shares: TokenShareSettings,
 }
 
 /// Sums over questions.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
+pub(super) struct OutcomeSums {
     pub(super) questions: f64,
     pub(super) recall: f64,
     pub(super) full: f64,
     pub(super) tokens: f64,
 }
 
-impl std::ops::AddAssign for Sums {
+impl std::ops::AddAssign for OutcomeSums {
     fn add_assign(&mut self, other: Self) {
         self.questions += other.questions;
         self.recall += other.recall;
@@ -52,16 +52,16 @@ impl std::ops::AddAssign for Sums {
 }
 
 /// The sums of each dialogue at each cutoff.
-pub(super) type Outcomes = Vec<[Sums; CUTOFFS.len()]>;
+pub(super) type ChoiceOutcomes = Vec<[OutcomeSums; CUTOFFS.len()]>;
 
 /// Measures a choice on every question.
 pub(super) fn outcomes(
     questions: &[QuestionTerms],
     dialogues: usize,
-    choice: &Choice,
+    choice: &WeightChoice,
     settings: &RecallSettings,
-) -> Outcomes {
-    let mut all = vec![[Sums::default(); CUTOFFS.len()]; dialogues];
+) -> ChoiceOutcomes {
+    let mut all = vec![[OutcomeSums::default(); CUTOFFS.len()]; dialogues];
     for question in questions {
         let found = of_question(question, choice, settings);
         if let Some(sums) = all.get_mut(question.dialogue) {
@@ -71,7 +71,11 @@ pub(super) fn outcomes(
     all
 }
 
-fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSettings) -> [Sums; CUTOFFS.len()] {
+fn of_question(
+    question: &QuestionTerms,
+    choice: &WeightChoice,
+    settings: &RecallSettings,
+) -> [OutcomeSums; CUTOFFS.len()] {
     let scores = scores(question, &choice.weights);
     if let Some(form) = question.form {
         return [shared(question, form, scores, choice, settings); CUTOFFS.len()];
@@ -88,7 +92,7 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     let zero = compared.iter().find(reached).or(compared.last()).map_or(0.0, |at| scores[*at]);
     let width = order.first().map_or(0.0, |at| scores[*at] - zero);
     // The memory adds the form's offset to the share.
-    let stop = nouns::config::StopSettings {
+    let stop = types::config::CutoffSettings {
         share: 0.0,
         time_offset: choice.time_offset,
         gathered_offset: choice.gathered_offset,
@@ -96,13 +100,13 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     };
     let offset = cutoff(question.question_type, &stop);
 
-    let mut found = [Sums::default(); CUTOFFS.len()];
-    let mut quoted = QuotedParts::new(question, settings.budget);
+    let mut found = [OutcomeSums::default(); CUTOFFS.len()];
+    let mut quoted = QuotedContext::new(question, settings.budget);
     let mut next = 0;
     for at in order {
         let share = if width > 0.0 { (scores[at] - zero) / width } else { 1.0 };
         while next < CUTOFFS.len()
-            && share < CUTOFFS[next] + offset + raised(quoted.estimated, settings)
+            && share < CUTOFFS[next] + offset + cutoff_increase(quoted.estimated, settings)
             && quoted.estimated >= settings.stop.least_tokens as f64
         {
             found[next] = quoted.sums();
@@ -122,9 +126,9 @@ fn shared(
     question: &QuestionTerms,
     form: QuestionForm,
     mut scores: Vec<f64>,
-    choice: &Choice,
+    choice: &WeightChoice,
     settings: &RecallSettings,
-) -> Sums {
+) -> OutcomeSums {
     if form == QuestionForm::Task {
         for (score, part) in scores.iter_mut().zip(&question.parts) {
             *score += task_bonus(part.age, part.stands, &choice.shares);
@@ -138,7 +142,7 @@ fn shared(
     };
     let settings = RecallSettings { shares: choice.shares.clone(), ..settings.clone() };
     let tokens = |at: usize| question.parts[at].line;
-    let mut quoted = QuotedParts::new(question, settings.budget);
+    let mut quoted = QuotedContext::new(question, settings.budget);
     for at in share_tokens(order.into_iter(), quotable, tokens, form, &settings) {
         quoted.add(at);
     }
@@ -146,7 +150,7 @@ fn shared(
 }
 
 /// The parts quoted so far.
-struct QuotedParts<'q> {
+struct QuotedContext<'q> {
     question: &'q QuestionTerms,
     most_units: usize,
     units: Vec<usize>,
@@ -160,7 +164,7 @@ struct QuotedParts<'q> {
 /// o200k tokens of a heading with the empty line before it.
 const HEADING: f64 = 12.0;
 
-impl<'q> QuotedParts<'q> {
+impl<'q> QuotedContext<'q> {
     fn new(question: &'q QuestionTerms, most_units: usize) -> Self {
         let pieces = vec![false; question.evidence];
         Self { question, most_units, units: Vec::new(), headings: Vec::new(), pieces, estimated: 0.0, tokens: 0.0 }
@@ -186,11 +190,11 @@ impl<'q> QuotedParts<'q> {
         }
     }
 
-    fn sums(&self) -> Sums {
+    fn sums(&self) -> OutcomeSums {
         let delivered = self.pieces.iter().filter(|quoted| **quoted).count();
         let full = f64::from(u8::from(delivered == self.pieces.len()));
         let recall = delivered as f64 / self.pieces.len().max(1) as f64;
-        Sums { questions: 1.0, recall, full, tokens: self.tokens }
+        OutcomeSums { questions: 1.0, recall, full, tokens: self.tokens }
     }
 }
 
@@ -198,7 +202,7 @@ impl<'q> QuotedParts<'q> {
 mod tests {
     use super::*;
     use crate::fit::terms::{PartTerms, TERMS};
-    use heart::language::question::QuestionType;
+    use memory::language::question::QuestionType;
 
     /// Parts of 200 estimated tokens, each in a unit of its own, with a value only for the first term.
     fn question(meanings: &[f32], evidence: &[usize]) -> QuestionTerms {
@@ -233,8 +237,8 @@ mod tests {
     #[test]
     fn a_lower_cutoff_quotes_more_and_never_less_than_the_least_tokens() {
         let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
-        let mut settings = nouns::config::Pipeline::parse("version = 1").unwrap().recall;
-        let choice = Choice { weights, time_offset: 0.0, gathered_offset: 0.0, shares: settings.shares.clone() };
+        let mut settings = types::config::Pipeline::parse("version = 1").unwrap().recall;
+        let choice = WeightChoice { weights, time_offset: 0.0, gathered_offset: 0.0, shares: settings.shares.clone() };
         settings.familiarity.zero = 1.0;
         (settings.stop.doubling, settings.stop.least_tokens, settings.stop.most_tokens) = (0.0, 300, 900);
         // The shares are 1, 0.7, 0.5, 0.3 and 0.
@@ -250,14 +254,14 @@ mod tests {
     #[test]
     fn persons_and_assistants_share_the_tokens_whatever_the_cutoff() {
         let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
-        let mut settings = nouns::config::Pipeline::parse("version = 1").unwrap().recall;
+        let mut settings = types::config::Pipeline::parse("version = 1").unwrap().recall;
         settings.budget_tokens = 620;
         let recall = |about_me: f64| {
             let mut asked = question(&[0.9, 0.8, 0.2, 0.1, 0.0], &[3, 4]);
             asked.form = Some(QuestionForm::AboutMe);
             asked.parts.iter_mut().take(3).for_each(|part| part.is_of_person = false);
-            let shares = ShareSettings { about_me, ..settings.shares.clone() };
-            let choice = Choice { weights: weights.clone(), time_offset: 0.0, gathered_offset: 0.0, shares };
+            let shares = TokenShareSettings { about_me, ..settings.shares.clone() };
+            let choice = WeightChoice { weights: weights.clone(), time_offset: 0.0, gathered_offset: 0.0, shares };
             let found = &outcomes(&[asked], 1, &choice, &settings)[0];
             assert_eq!(found[0].recall, found[CUTOFFS.len() - 1].recall);
             found[0].recall

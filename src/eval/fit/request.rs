@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::{agents::AgentSet, dataset::BenchmarkFormat};
-use nouns::config::Pipeline;
+use types::config::Pipeline;
 
 /// What to fit.
 #[derive(Debug, Clone)]

@@ -7,59 +7,59 @@ use std::path::Path;
 
 use super::{
     FitRequest,
-    choices::Search,
-    folds::{Field, FoldChoice},
-    outcomes::{CUTOFFS, Choice, Sums},
-    row::{Fit, FitFigures, FitRow, FitSpread},
+    fit_result::{FitFigures, FitResult, FitRow, FitSpread},
+    folds::{FitQuestions, FoldChoice},
+    outcomes::{CUTOFFS, OutcomeSums, WeightChoice},
     terms::{QuestionTerms, terms_of},
+    weight_search::WeightSearch,
 };
 use crate::{
     EvalError, EvalRequest,
     agents::{AgentSet, each_question},
-    bench::Bench,
+    benchmark_memory::BenchmarkMemory,
     dataset::{self, BenchmarkFormat},
 };
 use models::embed;
-use nouns::config::{FamiliarityWeights, RecallSettings, ShareSettings, StopSettings};
-use ripplemem::pipeline::Progress;
+use pipeline::Progress;
+use types::config::{CutoffSettings, FamiliarityWeights, RecallSettings, TokenShareSettings};
 
 /// Chooses in every way, and measures each choice on dialogues on which it was not made.
 ///
 /// # Errors
 /// [`EvalError`] when a file as a whole is damaged, or a memory fails.
-pub fn fit(request: &FitRequest, progress: &mut dyn FnMut(Progress)) -> Result<Fit, EvalError> {
-    let mut read = ReadSets::default();
+pub fn fit(request: &FitRequest, progress: &mut dyn FnMut(Progress)) -> Result<FitResult, EvalError> {
+    let mut read = FitSets::default();
     for (format, path) in &request.sets {
         read_set(request, *format, path, &mut read, progress)?;
     }
     for (set, path) in &request.agent_sets {
         read_agents(request, *set, path, &mut read, progress)?;
     }
-    let ReadSets { questions, sets } = read;
+    let FitSets { questions, sets } = read;
     let of_dialogue: Vec<usize> =
         sets.iter().enumerate().flat_map(|(set, (_, dialogues))| dialogues.iter().map(move |_| set)).collect();
     let settings = &request.pipeline.recall;
-    let field = Field { questions: &questions, sets: &of_dialogue, settings, tokens: request.tokens };
+    let field = FitQuestions { questions: &questions, sets: &of_dialogue, settings, tokens: request.tokens };
     let mut rows = Vec::new();
     let with_shares = questions.iter().any(|question| question.form.is_some());
-    for (search, done) in Search::ALL.into_iter().zip(1..) {
-        if search == Search::Shares && !with_shares {
+    for (search, done) in WeightSearch::ALL.into_iter().zip(1..) {
+        if search == WeightSearch::Shares && !with_shares {
             continue;
         }
         rows.extend(row(&field, search, request));
-        progress(Progress { doing: "choosing", done, total: Some(Search::ALL.len() as u64), unit: "ways" });
+        progress(Progress { doing: "choosing", done, total: Some(WeightSearch::ALL.len() as u64), unit: "ways" });
     }
-    Ok(Fit { sets, rows })
+    Ok(FitResult { sets, rows })
 }
 
 /// The questions of all sets, and the dialogues of each set with its name.
 #[derive(Default)]
-struct ReadSets {
+struct FitSets {
     questions: Vec<QuestionTerms>,
     sets: Vec<(String, Vec<String>)>,
 }
 
-impl ReadSets {
+impl FitSets {
     /// The number of a dialogue of the last set, over all sets.
     fn dialogue(&mut self, name: &str) -> usize {
         let before: usize = self.sets.iter().rev().skip(1).map(|(_, dialogues)| dialogues.len()).sum();
@@ -77,10 +77,10 @@ fn read_set(
     request: &FitRequest,
     format: BenchmarkFormat,
     path: &Path,
-    read: &mut ReadSets,
+    read: &mut FitSets,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), EvalError> {
-    let mut bench = Bench::open(&EvalRequest::of_file(format, path, &request.pipeline))?;
+    let mut bench = BenchmarkMemory::open(&EvalRequest::of_file(format, path, &request.pipeline))?;
     bench.dataset = dataset::read(format, path, &[], 0)?;
     let (service, _) = bench.build(progress)?;
     bench.dataset.resolve(&bench.recorded);
@@ -103,7 +103,7 @@ fn read_agents(
     request: &FitRequest,
     set: AgentSet,
     path: &Path,
-    read: &mut ReadSets,
+    read: &mut FitSets,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), EvalError> {
     let mut embedder = embed::open(&request.pipeline.embed, &request.pipeline.model())?;
@@ -119,9 +119,9 @@ fn read_agents(
 }
 
 /// The row of a search.
-fn row(field: &Field<'_>, search: Search, request: &FitRequest) -> Option<FitRow> {
+fn row(field: &FitQuestions<'_>, search: WeightSearch, request: &FitRequest) -> Option<FitRow> {
     let stop = &field.settings.stop;
-    let as_it_is = Choice {
+    let as_it_is = WeightChoice {
         weights: field.settings.familiarity.weights.clone(),
         time_offset: stop.time_offset,
         gathered_offset: stop.gathered_offset,
@@ -136,7 +136,7 @@ fn row(field: &Field<'_>, search: Search, request: &FitRequest) -> Option<FitRow
         })
         .collect();
     let choose = |without: Option<usize>| -> Option<FoldChoice> {
-        if search == Search::AsItIs {
+        if search == WeightSearch::AsItIs {
             return Some(FoldChoice { choice: as_it_is.clone(), cutoff: nearest(stop.share) });
         }
         field.choose(&choices, without)
@@ -159,9 +159,9 @@ fn nearest(share: f64) -> usize {
     (0..CUTOFFS.len()).min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or_default()
 }
 
-fn chosen(on_all: FoldChoice, settings: &RecallSettings) -> (FamiliarityWeights, StopSettings, ShareSettings) {
+fn chosen(on_all: FoldChoice, settings: &RecallSettings) -> (FamiliarityWeights, CutoffSettings, TokenShareSettings) {
     let FoldChoice { choice, cutoff } = on_all;
-    let stop = StopSettings {
+    let stop = CutoffSettings {
         share: CUTOFFS[cutoff],
         time_offset: choice.time_offset,
         gathered_offset: choice.gathered_offset,
@@ -171,12 +171,12 @@ fn chosen(on_all: FoldChoice, settings: &RecallSettings) -> (FamiliarityWeights,
 }
 
 /// Figures of each set from the sums of its dialogues.
-fn by_set(field: &Field<'_>, dialogues: &[Sums]) -> Vec<FitFigures> {
+fn by_set(field: &FitQuestions<'_>, dialogues: &[OutcomeSums]) -> Vec<FitFigures> {
     (0..=field.sets.iter().copied().max().unwrap_or_default())
         .map(|set| {
-            let own: Vec<&Sums> =
+            let own: Vec<&OutcomeSums> =
                 dialogues.iter().zip(field.sets).filter(|(_, of)| **of == set).map(|(sums, _)| sums).collect();
-            let mut sum = Sums::default();
+            let mut sum = OutcomeSums::default();
             own.iter().for_each(|sums| sum += **sums);
             let by_dialogue: Vec<f64> = own.iter().map(|s| s.recall / s.questions).collect();
             let number = by_dialogue.len() as f64;

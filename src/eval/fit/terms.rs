@@ -6,20 +6,21 @@
 
 use std::collections::BTreeMap;
 
-use heart::{
+use memory::{
+    index::{FamiliarityResult, PartBody},
     language::{
-        question::{QuestionForm, QuestionType, ReadQuestion},
-        tokens,
+        question::{ParsedQuestion, QuestionForm, QuestionType},
+        token_count,
     },
-    memory::{FamiliarParts, PartBody},
     recall::{is_standing, is_with_assistants, line_tokens},
 };
 use models::embed::Embedder;
-use nouns::{
+use pipeline::PipelineError;
+use replica::Replica;
+use types::{
     config::{FamiliarityWeights, RecallSettings},
     model::{FamiliarityTerms, Question, SpeakerKind, UnitId},
 };
-use ripplemem::pipeline::{PipelineError, Replica};
 
 /// Number of terms.
 pub(super) const TERMS: usize = 10;
@@ -97,10 +98,10 @@ pub(super) fn terms_of(
     for (look, found) in LOOKS.iter().zip(&looks) {
         look.read(found, &mut parts);
     }
-    let read = ReadQuestion::of(question);
+    let read = ParsedQuestion::of(question);
     let form = looks.first().is_some_and(is_with_assistants).then(|| read.form());
     let ages = ages(&parts);
-    let mut numbers = Numbers::default();
+    let mut numbers = NameNumbers::default();
     let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| {
         let is_of_person = matches!(body.kind, None | Some(SpeakerKind::Person));
         PartTerms {
@@ -113,7 +114,7 @@ pub(super) fn terms_of(
             unit: numbers.of(format!("unit {unit}")),
             heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
             estimated: body.estimated_tokens(),
-            tokens: tokens::count(&format!("{}: {}\n", body.speaker, body.text)) as f64,
+            tokens: token_count::count_tokens(&format!("{}: {}\n", body.speaker, body.text)) as f64,
             line: if form.is_some() { line_tokens(body.text) } else { 0 },
             piece: evidence.iter().position(|turn| *turn == body.turn),
         }
@@ -139,9 +140,9 @@ type PartsInOrder<'f> = BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], P
 
 /// Small numbers for names, in the order in which they first appear.
 #[derive(Default)]
-struct Numbers(BTreeMap<String, usize>);
+struct NameNumbers(BTreeMap<String, usize>);
 
-impl Numbers {
+impl NameNumbers {
     fn of(&mut self, name: String) -> usize {
         let next = self.0.len();
         *self.0.entry(name).or_insert(next)
@@ -149,18 +150,18 @@ impl Numbers {
 }
 
 /// The index of a term, and its value in the terms of the score.
-type Reading = (usize, fn(&FamiliarityTerms) -> f64);
+type TermReading = (usize, fn(&FamiliarityTerms) -> f64);
 
 /// A query of the bank with weights for only some terms, each of which ends up in a field of its own.
 #[derive(Clone, Copy)]
-struct Look {
+struct TermProbe {
     open: fn(&mut FamiliarityWeights),
-    read: &'static [Reading],
+    read: &'static [TermReading],
 }
 
 /// Queries that together read every term.
-const LOOKS: [Look; 3] = [
-    Look {
+const LOOKS: [TermProbe; 3] = [
+    TermProbe {
         open: |w| {
             (w.meaning, w.pair, w.words) = (1.0, 1.0, 1.0);
             (w.speaker, w.month, w.times, w.times_asked) = (1.0, 1.0, 1.0, 1.0);
@@ -174,14 +175,14 @@ const LOOKS: [Look; 3] = [
             (7, |t| t.marks),
         ],
     },
-    Look {
+    TermProbe {
         open: |w| (w.trio, w.day, w.asks) = (1.0, 1.0, 1.0),
         read: &[(2, |t| t.pair), (6, |t| t.month), (8, |t| -t.marks)],
     },
-    Look { open: |w| w.names = 1.0, read: &[(9, |t| t.marks)] },
+    TermProbe { open: |w| w.names = 1.0, read: &[(9, |t| t.marks)] },
 ];
 
-impl Look {
+impl TermProbe {
     fn settings(self, settings: &RecallSettings) -> RecallSettings {
         let mut weights = FamiliarityWeights::default();
         (self.open)(&mut weights);
@@ -190,7 +191,7 @@ impl Look {
         settings
     }
 
-    fn read<'f>(&self, found: &'f FamiliarParts, parts: &mut PartsInOrder<'f>) {
+    fn read<'f>(&self, found: &'f FamiliarityResult, parts: &mut PartsInOrder<'f>) {
         for part in &found.best {
             let Some(body) = part.unit.part(part.part) else { continue };
             let key = (part.unit.session(), body.ordinal, part.unit.id, part.part);

@@ -20,13 +20,13 @@ use std::{
 use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
-use nouns::{
+use sources::{
+    SourceBatch, SourceError, SourceFormat, SourceProgress, TurnQueue, TurnSource, Zone, end_mark, text_of, unreadable,
+    zone_notice,
+};
+use types::{
     config::SourceSettings,
     model::{Bank, EventTime, SessionEnd, Turn, TurnEvent},
-};
-use sources::{
-    Queue, Source, SourceBatch, SourceError, SourceFormat, SourceProgress, Zone, end_mark, text_of, unreadable,
-    zone_notice,
 };
 
 /// EverMemBench-Dynamic.
@@ -34,7 +34,7 @@ pub const FORMAT: SourceFormat = SourceFormat::of_turns(
     ("evermembench", "EverMemBench-Dynamic's dialogue.json"),
     Some("groups"),
     |sample| sample.has_json_keys(&["dialogues"]),
-    |settings, bank| Ok(Box::new(EverMemBench::open(settings, bank)?)),
+    |settings, bank| Ok(Box::new(EverMemBenchSource::open(settings, bank)?)),
 );
 
 const WHOLE_FILE: &str = "fetch the whole dialogue.json again: an object with \"dialogues\"";
@@ -63,13 +63,13 @@ pub fn topic(path: &Path) -> String {
 }
 
 /// A source of EverMemBench dialogues.
-pub struct EverMemBench {
+pub struct EverMemBenchSource {
     path: PathBuf,
     zone: String,
-    queue: Queue,
+    queue: TurnQueue,
 }
 
-impl EverMemBench {
+impl EverMemBenchSource {
     /// Reads a file. The bank of a topic is `BANK/TOPIC`, or `evermembench/TOPIC` without `bank`.
     /// `only` chooses groups.
     ///
@@ -87,12 +87,12 @@ impl EverMemBench {
             problem,
             remedy: WHOLE_FILE,
         };
-        let mut reader = Reader {
+        let mut reader = EverMemBenchReader {
             file: path.display().to_string(),
             prefix: bank.map_or(FORMAT.name, Bank::as_str).to_owned(),
             zone,
             only: &settings.only,
-            queue: Queue::default(),
+            queue: TurnQueue::default(),
         };
         let whole: Value = serde_json::from_slice(&bytes).map_err(|e| format(e.line(), e.column(), e.to_string()))?;
         let topic = topic(path);
@@ -107,7 +107,7 @@ impl EverMemBench {
             _ => return Err(format(1, 1, "neither an object nor a list of days".to_owned())),
         };
         check_only(&settings.only, &days)?;
-        let mut topics: BTreeMap<String, Days<'_>> = BTreeMap::new();
+        let mut topics: BTreeMap<String, EverMemBenchDays<'_>> = BTreeMap::new();
         for (topic, date, groups) in days {
             topics.entry(topic).or_default().entry(date).or_default().push(groups);
         }
@@ -118,7 +118,7 @@ impl EverMemBench {
     }
 }
 
-impl Source for EverMemBench {
+impl TurnSource for EverMemBenchSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         Ok(self.queue.next(limit))
     }
@@ -137,7 +137,7 @@ impl Source for EverMemBench {
 }
 
 /// The groups of each date; a file that is a list may contain a date twice.
-type Days<'a> = BTreeMap<&'a str, Vec<&'a Value>>;
+type EverMemBenchDays<'a> = BTreeMap<&'a str, Vec<&'a Value>>;
 
 fn check_only(only: &[String], days: &[(String, &str, &Value)]) -> Result<(), SourceError> {
     let known: std::collections::BTreeSet<&str> =
@@ -155,15 +155,15 @@ fn check_only(only: &[String], days: &[(String, &str, &Value)]) -> Result<(), So
 }
 
 /// Turns the file's values into queued events, and damaged ones into dead letters.
-struct Reader<'a> {
+struct EverMemBenchReader<'a> {
     file: String,
     prefix: String,
     zone: Zone,
     only: &'a [String],
-    queue: Queue,
+    queue: TurnQueue,
 }
 
-impl Reader<'_> {
+impl EverMemBenchReader<'_> {
     /// The days of a file that is a list, each with topic, date and groups.
     fn entries<'v>(&mut self, entries: &'v [Value], topic: &str) -> Vec<(String, &'v str, &'v Value)> {
         let mut days = Vec::new();
@@ -184,7 +184,7 @@ impl Reader<'_> {
         days
     }
 
-    fn topic(&mut self, topic: &str, days: &Days<'_>) -> Result<(), SourceError> {
+    fn topic(&mut self, topic: &str, days: &EverMemBenchDays<'_>) -> Result<(), SourceError> {
         let bank = Bank::parse(&format!("{}/{topic}", self.prefix)).map_err(|e| SourceError::Settings {
             key: "path",
             problem: format!("the topic {topic:?} cannot name a bank: {e}; rename the file's folder"),
@@ -311,7 +311,7 @@ mod tests {
         let mut settings = SourceSettings::new("evermembench", &path);
         change(&mut settings);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
-        let mut batch = drain(&mut EverMemBench::open(&settings, bank.as_ref())?, 2);
+        let mut batch = drain(&mut EverMemBenchSource::open(&settings, bank.as_ref())?, 2);
         for letter in &mut batch.rejects {
             letter.origin = letter.origin.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned();
         }

@@ -14,13 +14,13 @@ use std::{
 use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
-use nouns::{
+use sources::{
+    SourceBatch, SourceError, SourceFormat, SourceProgress, TurnQueue, TurnSource, Zone, end_mark, text_of, unreadable,
+    zone_notice,
+};
+use types::{
     config::SourceSettings,
     model::{Attachment, Bank, EventTime, SessionEnd, Turn, TurnEvent},
-};
-use sources::{
-    Queue, Source, SourceBatch, SourceError, SourceFormat, SourceProgress, Zone, end_mark, text_of, unreadable,
-    zone_notice,
 };
 
 /// LoCoMo.
@@ -28,7 +28,7 @@ pub const FORMAT: SourceFormat = SourceFormat::of_turns(
     ("locomo", "LoCoMo's locomo10.json"),
     Some("conversations"),
     |sample| sample.has_json_keys(&["sample_id", "conversation"]),
-    |settings, bank| Ok(Box::new(Locomo::open(settings, bank)?)),
+    |settings, bank| Ok(Box::new(LocomoSource::open(settings, bank)?)),
 );
 
 /// How a session's date is written, such as `1:56 pm on 8 May, 2023`.
@@ -36,13 +36,13 @@ const DATE_FORMAT: &str = "%I:%M %p on %d %B, %Y";
 const WHOLE_FILE: &str = "fetch the whole locomo10.json again: a list of conversations";
 
 /// A source of LoCoMo conversations.
-pub struct Locomo {
+pub struct LocomoSource {
     path: PathBuf,
     zone: String,
-    queue: Queue,
+    queue: TurnQueue,
 }
 
-impl Locomo {
+impl LocomoSource {
     /// Reads a file. The bank of a conversation is `BANK/SAMPLE_ID`, or
     /// `locomo/SAMPLE_ID` when no bank is given.
     ///
@@ -66,13 +66,13 @@ impl Locomo {
             Err(e) => return Err(format(e.line(), e.column(), e.to_string())),
         };
         check_only(&settings.only, &conversations)?;
-        let mut reader = Reader {
+        let mut reader = LocomoReader {
             file: path.display().to_string(),
             prefix: bank.map_or(FORMAT.name, Bank::as_str),
             zone,
             only: &settings.only,
             seen: HashSet::new(),
-            queue: Queue::default(),
+            queue: TurnQueue::default(),
         };
         for (index, conversation) in conversations.iter().enumerate() {
             reader.conversation(index, conversation);
@@ -81,7 +81,7 @@ impl Locomo {
     }
 }
 
-impl Source for Locomo {
+impl TurnSource for LocomoSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         Ok(self.queue.next(limit))
     }
@@ -111,17 +111,17 @@ fn check_only(only: &[String], conversations: &[Value]) -> Result<(), SourceErro
 }
 
 /// Turns the file's values into queued events, and damaged ones into dead letters.
-struct Reader<'a> {
+struct LocomoReader<'a> {
     file: String,
     prefix: &'a str,
     zone: Zone,
     only: &'a [String],
     /// The names of the conversations so far.
     seen: HashSet<&'a str>,
-    queue: Queue,
+    queue: TurnQueue,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LocomoReader<'a> {
     fn conversation(&mut self, index: usize, value: &'a Value) {
         let name = match text_of(value, "sample_id") {
             Ok(name) => name,
@@ -279,7 +279,7 @@ mod tests {
         let mut settings = settings(file.path());
         change(&mut settings);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
-        let mut batch = drain(&mut Locomo::open(&settings, bank.as_ref())?, 2);
+        let mut batch = drain(&mut LocomoSource::open(&settings, bank.as_ref())?, 2);
         for letter in &mut batch.rejects {
             letter.origin = letter.origin.strip_prefix(&format!("{}: ", file.path().display())).unwrap().to_owned();
         }
@@ -361,7 +361,7 @@ mod tests {
     fn the_assumed_zone_and_the_progress_are_reported() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), sample().to_string()).unwrap();
-        let mut source = Locomo::open(&settings(file.path()), None).unwrap();
+        let mut source = LocomoSource::open(&settings(file.path()), None).unwrap();
         assert!(source.notice().unwrap().contains("no zone and are read as +00:00"));
         assert_eq!(source.progress(), SourceProgress { done: 0, total: Some(4), unit: "turns" });
         source.next(3).unwrap();
@@ -467,7 +467,7 @@ mod tests {
             (b"version https://git-lfs.example/spec", ":1:1: expected value".to_owned()),
         ] {
             std::fs::write(file.path(), bytes).unwrap();
-            let message = Locomo::open(&settings(file.path()), None).err().unwrap().to_string();
+            let message = LocomoSource::open(&settings(file.path()), None).err().unwrap().to_string();
             let expected = format!("{}{place}", file.path().display());
             assert!(message.starts_with(&expected), "{message} is not {expected}");
             assert!(message.ends_with(WHOLE_FILE), "{message}");
@@ -486,7 +486,7 @@ mod tests {
             ));
             return;
         }
-        let batch = drain(&mut Locomo::open(&settings(&path), None).unwrap(), 100);
+        let batch = drain(&mut LocomoSource::open(&settings(&path), None).unwrap(), 100);
         assert_eq!(batch.rejects, []);
         let turns: Vec<&Turn> =
             batch.events.iter().filter_map(|e| if let TurnEvent::Turn(t) = e { Some(t) } else { None }).collect();

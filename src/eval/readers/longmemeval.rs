@@ -22,13 +22,13 @@ use jiff::civil::DateTime;
 use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 
-use nouns::{
+use sources::{
+    SourceBatch, SourceError, SourceFormat, SourceProgress, TurnQueue, TurnSource, Zone, end_mark, text_of, unreadable,
+    zone_notice,
+};
+use types::{
     config::SourceSettings,
     model::{Bank, EventTime, SessionEnd, Turn, TurnEvent},
-};
-use sources::{
-    Queue, Source, SourceBatch, SourceError, SourceFormat, SourceProgress, Zone, end_mark, text_of, unreadable,
-    zone_notice,
 };
 
 /// LongMemEval.
@@ -36,7 +36,7 @@ pub const FORMAT: SourceFormat = SourceFormat::of_turns(
     ("longmemeval", "LongMemEval's longmemeval_*.json"),
     Some("questions"),
     |sample| sample.has_json_keys(&["question_id", "haystack_session_ids"]),
-    |settings, bank| Ok(Box::new(LongMemEval::open(settings, bank)?)),
+    |settings, bank| Ok(Box::new(LongMemEvalSource::open(settings, bank)?)),
 );
 
 /// The name of the role `user`; the paper maps the anonymous roles to these two.
@@ -67,7 +67,7 @@ pub fn session_names<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<String> 
 }
 
 /// A source of LongMemEval histories.
-pub struct LongMemEval {
+pub struct LongMemEvalSource {
     path: PathBuf,
     zone: String,
     times: Zone,
@@ -79,10 +79,10 @@ pub struct LongMemEval {
     next: usize,
     /// The ids of the questions so far.
     seen: HashSet<String>,
-    queue: Queue,
+    queue: TurnQueue,
 }
 
-impl LongMemEval {
+impl LongMemEvalSource {
     /// Reads a file. The bank of a question's history is `BANK/QUESTION_ID`, or
     /// `longmemeval/QUESTION_ID` without `bank`.
     ///
@@ -110,7 +110,7 @@ impl LongMemEval {
             questions,
             next: 0,
             seen: HashSet::new(),
-            queue: Queue::default(),
+            queue: TurnQueue::default(),
         };
         source.check_only()?;
         Ok(source)
@@ -179,10 +179,10 @@ impl LongMemEval {
                 }
             };
         let names = session_names(ids.iter().map(|id| id.as_str().unwrap_or_default()));
-        let mut ordered: Vec<Session<'_>> = sessions
+        let mut ordered: Vec<LongMemEvalSession<'_>> = sessions
             .iter()
             .enumerate()
-            .map(|(place, turns)| Session {
+            .map(|(place, turns)| LongMemEvalSession {
                 place,
                 turns,
                 name: match ids.get(place).map(Value::as_str) {
@@ -208,7 +208,7 @@ impl LongMemEval {
     }
 
     /// Queues a session's turns; returns their time, unless all were rejected.
-    fn session(&mut self, bank: &Bank, question: &str, session: &Session<'_>) -> Option<EventTime> {
+    fn session(&mut self, bank: &Bank, question: &str, session: &LongMemEvalSession<'_>) -> Option<EventTime> {
         let origin = format!("{question}/haystack_sessions[{}]", session.place);
         let Some(turns) = session.turns.as_array() else {
             let reason = "not a list; write the session's turns as one".to_owned();
@@ -258,14 +258,14 @@ impl LongMemEval {
 }
 
 /// A session of a history; its name and its time, or why they are invalid.
-struct Session<'a> {
+struct LongMemEvalSession<'a> {
     place: usize,
     turns: &'a Value,
     name: Result<&'a str, String>,
     time: Result<EventTime, String>,
 }
 
-impl Source for LongMemEval {
+impl TurnSource for LongMemEvalSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         while self.queue.is_empty() && self.next < self.questions.len() {
             self.next += 1;
@@ -398,7 +398,7 @@ mod tests {
         let mut settings = settings(file.path());
         change(&mut settings);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
-        let mut batch = drain(&mut LongMemEval::open(&settings, bank.as_ref())?, 2);
+        let mut batch = drain(&mut LongMemEvalSource::open(&settings, bank.as_ref())?, 2);
         for letter in &mut batch.rejects {
             letter.origin = letter.origin.strip_prefix(&format!("{}: ", file.path().display())).unwrap().to_owned();
         }
@@ -492,7 +492,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let bytes = sample().to_string();
         std::fs::write(file.path(), &bytes).unwrap();
-        let mut source = LongMemEval::open(&settings(file.path()), None).unwrap();
+        let mut source = LongMemEvalSource::open(&settings(file.path()), None).unwrap();
         assert!(source.notice().unwrap().contains("no zone and are read as +00:00"));
         let total = Some(bytes.len() as u64);
         assert_eq!(source.progress(), SourceProgress { done: 0, total, unit: "bytes" });
@@ -637,7 +637,7 @@ mod tests {
                 ));
                 return;
             }
-            let batch = drain(&mut LongMemEval::open(&settings(&path), None).unwrap(), 100);
+            let batch = drain(&mut LongMemEvalSource::open(&settings(&path), None).unwrap(), 100);
             assert_eq!(batch.rejects, []);
             let said: Vec<&Turn> =
                 batch.events.iter().filter_map(|e| if let TurnEvent::Turn(t) = e { Some(t) } else { None }).collect();

@@ -11,8 +11,8 @@ pub mod realtalk;
 #[cfg(test)]
 mod tests;
 
-pub use evermembench::EverMemBench;
-pub use locomo::Locomo;
-pub use longmemeval::LongMemEval;
+pub use evermembench::EverMemBenchSource;
+pub use locomo::LocomoSource;
+pub use longmemeval::LongMemEvalSource;
 pub use open::{FORMATS, open};
-pub use realtalk::RealTalk;
+pub use realtalk::RealTalkSource;

@@ -3,10 +3,10 @@
 //! In: settings whose format is a benchmark's, or one of the formats of `sources`. Out: the source, or an error
 //! that names the key.
 
-use sources::{Source, SourceError, SourceFormat};
+use sources::{SourceError, SourceFormat, TurnSource};
 
 use super::{evermembench, locomo, longmemeval, realtalk};
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// The formats of benchmarks.
 pub const FORMATS: &[SourceFormat] = &[locomo::FORMAT, realtalk::FORMAT, longmemeval::FORMAT, evermembench::FORMAT];
@@ -15,7 +15,7 @@ pub const FORMATS: &[SourceFormat] = &[locomo::FORMAT, realtalk::FORMAT, longmem
 ///
 /// # Errors
 /// Those of [`sources::open`].
-pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+pub fn open(settings: &SourceSettings) -> Result<Box<dyn TurnSource>, SourceError> {
     match FORMATS.iter().find(|format| format.name == settings.format) {
         Some(format) => sources::open_as(format, settings),
         None => sources::open(settings),

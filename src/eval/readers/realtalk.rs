@@ -16,13 +16,13 @@ use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
 use super::locomo::session_number;
-use nouns::{
+use sources::{
+    FileSample, SourceBatch, SourceError, SourceFormat, SourceProgress, TurnQueue, TurnSource, Zone, end_mark,
+    has_json_keys, text_of, unreadable, zone_notice,
+};
+use types::{
     config::SourceSettings,
     model::{Attachment, Bank, EventTime, SessionEnd, Turn, TurnEvent},
-};
-use sources::{
-    Queue, Sample, Source, SourceBatch, SourceError, SourceFormat, SourceProgress, Zone, end_mark, has_json_keys,
-    text_of, unreadable, zone_notice,
 };
 
 /// REALTALK.
@@ -30,7 +30,7 @@ pub const FORMAT: SourceFormat = SourceFormat::of_turns(
     ("realtalk", "REALTALK's directory of Chat_N_NAME_NAME.json, or one of them"),
     Some("dialogues"),
     looks_like,
-    |settings, bank| Ok(Box::new(RealTalk::open(settings, bank)?)),
+    |settings, bank| Ok(Box::new(RealTalkSource::open(settings, bank)?)),
 );
 
 /// How a message's time is written, such as `29.12.2023, 22:42:04`.
@@ -39,7 +39,7 @@ const WHOLE_FILE: &str = "fetch the whole Chat_N_NAME_NAME.json again: an object
 /// The keys that every file has.
 const KEYS: [&str; 2] = ["name", "session_1"];
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     let is_dialogue = |name: &&str| name.starts_with("Chat_") && name.ends_with(".json");
     sample.has_json_keys(&KEYS)
         || sample.entries().find(is_dialogue).is_some_and(|name| has_json_keys(&sample.head_of(name), &KEYS))
@@ -67,13 +67,13 @@ pub fn dialogues(path: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
 }
 
 /// A source of REALTALK's dialogues.
-pub struct RealTalk {
+pub struct RealTalkSource {
     path: PathBuf,
     zone: String,
-    queue: Queue,
+    queue: TurnQueue,
 }
 
-impl RealTalk {
+impl RealTalkSource {
     /// Reads a directory or a file. The bank of a dialogue is `BANK/NAME`, or `realtalk/NAME` when no
     /// bank is given.
     ///
@@ -85,7 +85,7 @@ impl RealTalk {
         let zone = Zone::parse(&settings.zone)?;
         let dialogues = dialogues(path).map_err(|e| unreadable(path, 0, e))?;
         check_only(&settings.only, &dialogues)?;
-        let mut queue = Queue::default();
+        let mut queue = TurnQueue::default();
         for (name, file) in &dialogues {
             if !settings.only.is_empty() && !settings.only.contains(name) {
                 continue;
@@ -96,14 +96,20 @@ impl RealTalk {
                 problem: format!("{name:?} cannot name a bank: {e}; rename the file"),
             })?;
             let dialogue = read(file)?;
-            Reader { file: file.display().to_string(), bank, zone: &zone, turns: HashSet::new(), queue: &mut queue }
-                .dialogue(&dialogue);
+            RealTalkReader {
+                file: file.display().to_string(),
+                bank,
+                zone: &zone,
+                turns: HashSet::new(),
+                queue: &mut queue,
+            }
+            .dialogue(&dialogue);
         }
         Ok(Self { path: path.clone(), zone: settings.zone.clone(), queue })
     }
 }
 
-impl Source for RealTalk {
+impl TurnSource for RealTalkSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         Ok(self.queue.next(limit))
     }
@@ -149,16 +155,16 @@ fn read(file: &Path) -> Result<Map<String, Value>, SourceError> {
 }
 
 /// Turns a file's values into queued events, and damaged ones into dead letters.
-struct Reader<'a> {
+struct RealTalkReader<'a> {
     file: String,
     bank: Bank,
     zone: &'a Zone,
     /// The ids of the turns so far.
     turns: HashSet<String>,
-    queue: &'a mut Queue,
+    queue: &'a mut TurnQueue,
 }
 
-impl Reader<'_> {
+impl RealTalkReader<'_> {
     fn dialogue(&mut self, dialogue: &Map<String, Value>) {
         let sessions: BTreeMap<u64, (&str, &Value)> =
             dialogue.iter().filter_map(|(key, value)| Some((session_number(key)?, (key.as_str(), value)))).collect();
@@ -277,7 +283,7 @@ mod tests {
         }
         let mut settings = SourceSettings::new("realtalk", directory.path());
         change(&mut settings);
-        let mut batch = drain(&mut RealTalk::open(&settings, None)?, 2);
+        let mut batch = drain(&mut RealTalkSource::open(&settings, None)?, 2);
         for letter in &mut batch.rejects {
             letter.origin = letter.origin.rsplit('/').next().unwrap().to_owned();
         }
@@ -356,9 +362,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("Chat_1_A_B.json");
         std::fs::write(&file, sample().to_string()).unwrap();
-        assert!(looks_like(&Sample::of(directory.path()).unwrap()));
-        assert!(looks_like(&Sample::of(&file).unwrap()));
+        assert!(looks_like(&FileSample::of(directory.path()).unwrap()));
+        assert!(looks_like(&FileSample::of(&file).unwrap()));
         std::fs::write(&file, "[]").unwrap();
-        assert!(!looks_like(&Sample::of(directory.path()).unwrap()));
+        assert!(!looks_like(&FileSample::of(directory.path()).unwrap()));
     }
 }

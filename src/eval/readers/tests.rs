@@ -1,12 +1,12 @@
 //! Tests of invalid settings, and the function that the readers' tests share.
 
-use sources::{Source, SourceBatch};
+use sources::{SourceBatch, TurnSource};
 
 use super::open;
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// Everything in a source, `limit` at a time.
-pub(super) fn drain(source: &mut dyn Source, limit: usize) -> SourceBatch {
+pub(super) fn drain(source: &mut dyn TurnSource, limit: usize) -> SourceBatch {
     let mut all = SourceBatch::default();
     while let Some(batch) = source.next(limit).unwrap() {
         let size = batch.events.len() + batch.rejects.len();

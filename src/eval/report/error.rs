@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
+pub enum EvalReportError {
     /// The directory or a file in it could not be written.
     #[error("{path}: cannot be written; name another directory, or free some space")]
     Write {

@@ -8,17 +8,17 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde::Serialize;
 
 use super::{
-    error::ReportError,
-    forms::{
-        CategoryFigures, ExpectedTurn, FoundMeans, Mean, QuestionLine, QuestionReport, REPORT_SCHEMA_VERSION, Report,
-        Retriever, RetrieverKind, StageFigures,
+    error::EvalReportError,
+    eval_report::{
+        CategoryFigures, EvalReport, ExpectedTurn, FoundCriterion, QuestionLine, QuestionReport, REPORT_SCHEMA_VERSION,
+        ReportMean, Retriever, RetrieverKind, StageFigures,
     },
     question::file_stems,
 };
 use crate::{
     intervals::interval,
     result::{ComparisonRow, EvalResult, EvidenceTurn, QuestionResult},
-    table::budget,
+    result_table::budget,
 };
 
 /// Most characters of a question in the table.
@@ -33,7 +33,7 @@ pub(crate) struct ReportHead {
     pub(crate) dataset: String,
     pub(crate) file: String,
     pub(crate) profile: String,
-    pub(crate) found_means: FoundMeans,
+    pub(crate) found_means: FoundCriterion,
     /// What recollection is compared with.
     pub(crate) others: Vec<Retriever>,
 }
@@ -47,9 +47,9 @@ pub(crate) fn write(
     head: &ReportHead,
     ids: &[&str],
     questions: impl Iterator<Item = QuestionReport>,
-) -> Result<(), ReportError> {
+) -> Result<(), EvalReportError> {
     let folder = directory.join("questions");
-    fs::create_dir_all(&folder).map_err(|source| ReportError::Write { path: folder.clone(), source })?;
+    fs::create_dir_all(&folder).map_err(|source| EvalReportError::Write { path: folder.clone(), source })?;
     let mut lines = Vec::with_capacity(ids.len());
     for (question, stem) in questions.zip(file_stems(ids)) {
         let file = format!("{stem}.json");
@@ -59,9 +59,9 @@ pub(crate) fn write(
     put(&directory.join("report.json"), &report(head, lines))
 }
 
-fn put(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
+fn put(path: &Path, value: &impl Serialize) -> Result<(), EvalReportError> {
     let written = serde_json::to_vec(value).map_err(std::io::Error::from).and_then(|text| fs::write(path, text));
-    written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
+    written.map_err(|source| EvalReportError::Write { path: path.to_owned(), source })
 }
 
 /// What is said of a run as a whole.
@@ -72,7 +72,7 @@ pub(super) fn head(result: &EvalResult) -> ReportHead {
                 RetrieverKind::Baseline => format!("{} ({}, {})", row.name, row.over, budget(row.budget)),
                 _ => row.name.clone(),
             };
-            let recall = Mean { mean: row.overall.evidence_recall?, low: None, high: None };
+            let recall = ReportMean { mean: row.overall.evidence_recall?, low: None, high: None };
             Some(Retriever { name, kind, tokens: row.overall.context_tokens?, recall })
         }
     };
@@ -82,7 +82,7 @@ pub(super) fn head(result: &EvalResult) -> ReportHead {
         dataset: result.dataset.clone(),
         file: result.file.clone(),
         profile: result.profile.clone(),
-        found_means: FoundMeans::Whole,
+        found_means: FoundCriterion::Whole,
         others: baselines.chain(ablations).collect(),
     }
 }
@@ -144,7 +144,7 @@ fn line(question: &QuestionReport, file: String) -> QuestionLine {
     }
 }
 
-fn report(head: &ReportHead, questions: Vec<QuestionLine>) -> Report {
+fn report(head: &ReportHead, questions: Vec<QuestionLine>) -> EvalReport {
     let overall = category(OVERALL, questions.iter().filter(|line| line.supported == Some(true)));
     let mut by_category: BTreeMap<&str, Vec<&QuestionLine>> = BTreeMap::new();
     for line in &questions {
@@ -158,7 +158,7 @@ fn report(head: &ReportHead, questions: Vec<QuestionLine>) -> Report {
     let ours = ours.into_iter().filter_map(|(name, kind, figures)| {
         Some(Retriever { name: name.to_owned(), kind, tokens: figures.tokens?, recall: figures.recall? })
     });
-    Report {
+    EvalReport {
         schema: REPORT_SCHEMA_VERSION,
         dataset: head.dataset.clone(),
         file: head.file.clone(),
@@ -198,6 +198,10 @@ fn category<'l>(name: &str, lines: impl Iterator<Item = &'l QuestionLine>) -> Ca
     }
 }
 
-fn mean(values: &[f64]) -> Option<Mean> {
-    interval(values).map(|interval| Mean { mean: interval.mean, low: Some(interval.low), high: Some(interval.high) })
+fn mean(values: &[f64]) -> Option<ReportMean> {
+    interval(values).map(|interval| ReportMean {
+        mean: interval.mean,
+        low: Some(interval.low),
+        high: Some(interval.high),
+    })
 }

@@ -8,12 +8,12 @@ use std::fmt::Write;
 use super::question::{fenced, line};
 use crate::{
     calibration::Calibration,
-    paper::{Paper, PaperRow, paper},
+    paper::{PaperRow, PaperTables, paper},
     result::{
-        ComparisonRow, EvalResult, EvalRun, Figures, Interval, QuestionResult, ReadingRow, RerankerUse, SizeRow,
-        VectorRow,
+        ComparisonRow, EvalFigures, EvalResult, EvalRun, MeanInterval, QuestionResult, ReadingRow, RerankerUse,
+        SizeRow, VectorRow,
     },
-    table::{budget, recall_gain},
+    result_table::{budget, recall_gain},
 };
 
 /// File of the plot of recall against tokens.
@@ -27,7 +27,7 @@ pub(super) const SWEEP: &str = "calibration.svg";
 
 /// The page.
 pub(super) fn page(run: &EvalRun, names: &[String], plots: &[&str], calibration: Option<&Calibration>) -> String {
-    let mut page = Page { out: String::new(), result: &run.result, paper: paper(), plots };
+    let mut page = MarkdownPage { out: String::new(), result: &run.result, paper: paper(), plots };
     page.head();
     page.evidence();
     page.baselines();
@@ -46,14 +46,14 @@ pub(super) fn page(run: &EvalRun, names: &[String], plots: &[&str], calibration:
     page.out
 }
 
-struct Page<'a> {
+struct MarkdownPage<'a> {
     out: String,
     result: &'a EvalResult,
-    paper: Paper,
+    paper: PaperTables,
     plots: &'a [&'a str],
 }
 
-impl Page<'_> {
+impl MarkdownPage<'_> {
     /// The paper's rows for the dataset of the run.
     fn papers(&self) -> impl Iterator<Item = &PaperRow> {
         self.paper.rows.iter().filter(|r| r.dataset == self.result.dataset)
@@ -148,17 +148,17 @@ impl Page<'_> {
         let mut head = vec!["retriever", "over", "budget", "recall", "full", "tokens", "units"];
         head.extend(categories.iter().map(|c| c.as_str()));
         head.push("judge, the paper's");
-        let recalls = |by: &dyn Fn(&str) -> Option<Figures>| -> Vec<String> {
+        let recalls = |by: &dyn Fn(&str) -> Option<EvalFigures>| -> Vec<String> {
             categories.iter().map(|c| percent(by(c).and_then(|f| f.evidence_recall))).collect()
         };
-        let ours = |name: &str, overall: &Figures, by: Vec<String>, paper: &str| {
+        let ours = |name: &str, overall: &EvalFigures, by: Vec<String>, paper: &str| {
             let mut row = vec![name.to_owned(), "units".to_owned(), String::new()];
             row.extend(short(overall));
             row.extend(by);
             row.push(self.papers_judge(paper));
             row
         };
-        let first = |f: &Figures| Figures {
+        let first = |f: &EvalFigures| EvalFigures {
             evidence_recall: f.first_hop_recall,
             full_evidence: f.first_hop_full_evidence,
             context_tokens: f.first_hop_tokens,
@@ -202,7 +202,7 @@ impl Page<'_> {
              evidence figures, and its judge accuracy where answers were judged.",
         );
 
-        let row = |name: &str, f: &Figures, paper: String| {
+        let row = |name: &str, f: &EvalFigures, paper: String| {
             let mut row = vec![name.to_owned()];
             row.extend(short(f));
             row.push(recall_gain(f, &r.overall));
@@ -328,7 +328,7 @@ impl Page<'_> {
             let mut cells = vec![line(&row.name), row.questions.to_string(), number(row.context_tokens, 0)];
             for interval in [row.f1, row.bleu1] {
                 cells.push(percent(interval.map(|i| i.mean)));
-                let range = |i: Interval| format!("{:.1}–{:.1}", i.low * 100.0, i.high * 100.0);
+                let range = |i: MeanInterval| format!("{:.1}–{:.1}", i.low * 100.0, i.high * 100.0);
                 cells.push(interval.map_or_else(|| "–".to_owned(), range));
             }
             cells.push(percent(row.judge_accuracy));
@@ -486,7 +486,7 @@ impl Page<'_> {
     }
 }
 
-fn wide(name: &str, f: &Figures) -> Vec<String> {
+fn wide(name: &str, f: &EvalFigures) -> Vec<String> {
     let mut row = vec![name.to_owned(), f.questions.to_string()];
     row.extend(short(f));
     row.extend([
@@ -499,7 +499,7 @@ fn wide(name: &str, f: &Figures) -> Vec<String> {
 }
 
 /// Recall, full evidence, tokens, units.
-fn short(f: &Figures) -> [String; 4] {
+fn short(f: &EvalFigures) -> [String; 4] {
     [percent(f.evidence_recall), percent(f.full_evidence), number(f.context_tokens, 0), number(f.units, 1)]
 }
 

@@ -7,7 +7,7 @@
 //! same bytes.
 
 mod error;
-mod forms;
+mod eval_report;
 mod json;
 mod markdown;
 mod plots;
@@ -16,10 +16,10 @@ mod question;
 mod tests;
 mod write;
 
-pub use error::ReportError;
-pub use forms::{
-    CategoryFigures, ExpectedTurn, FoundMeans, Mean, QuestionLine, QuestionReport, REPORT_SCHEMA_VERSION, Report,
-    Retriever, RetrieverKind, StageFigures,
+pub use error::EvalReportError;
+pub use eval_report::{
+    CategoryFigures, EvalReport, ExpectedTurn, FoundCriterion, QuestionLine, QuestionReport, REPORT_SCHEMA_VERSION,
+    ReportMean, Retriever, RetrieverKind, StageFigures,
 };
 pub(crate) use json::{ReportHead, turn_text, write as write_json};
 pub(crate) use markdown::{number, percent, table};

@@ -9,8 +9,8 @@ use plotters::{coord::Shift, prelude::*};
 
 use crate::{
     calibration::Calibration,
-    result::{EvalResult, Figures},
-    table::budget,
+    result::{EvalFigures, EvalResult},
+    result_table::budget,
 };
 
 const SIZE: (u32, u32) = (900, 460);
@@ -26,11 +26,11 @@ const ABLATED: RGBColor = RGBColor(0x7a, 0x3e, 0x9d);
 const LINE: i32 = 19;
 
 /// Why a plot could not be drawn.
-pub(super) type DrawError = Box<dyn Error + Send + Sync>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type PlotError = Box<dyn Error + Send + Sync>;
+type PlotArea<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// One point of a plot: its name, tokens and recall in percent.
-struct Point {
+struct PlotPoint {
     name: String,
     at: (f64, f64),
     colour: RGBColor,
@@ -38,7 +38,7 @@ struct Point {
 
 /// Recall against context tokens: recollection before and after expansion, baselines, ablations.
 /// Points are numbered as in the legend.
-pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String>, DrawError> {
+pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String>, PlotError> {
     let points = points(result);
     let Some(low) = points.iter().map(|p| p.at.0).min_by(f64::total_cmp) else { return Ok(None) };
     let high = points.iter().map(|p| p.at.0).max_by(f64::total_cmp).unwrap_or(low);
@@ -78,9 +78,9 @@ pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String
 }
 
 /// Recollection's points first; figures that were not measured are left out.
-fn points(result: &EvalResult) -> Vec<Point> {
+fn points(result: &EvalResult) -> Vec<PlotPoint> {
     let point = |name: String, tokens: Option<f64>, recall: Option<f64>, colour| {
-        Some(Point { name, at: (tokens?.max(1.0), recall? * 100.0), colour })
+        Some(PlotPoint { name, at: (tokens?.max(1.0), recall? * 100.0), colour })
     };
     let all = &result.overall;
     let ours = [
@@ -103,9 +103,9 @@ fn points(result: &EvalResult) -> Vec<Point> {
 pub(super) fn before_and_after(
     title: &str,
     result: &EvalResult,
-    before: impl Fn(&Figures) -> Option<f64>,
-    after: impl Fn(&Figures) -> Option<f64>,
-) -> Result<Option<String>, DrawError> {
+    before: impl Fn(&EvalFigures) -> Option<f64>,
+    after: impl Fn(&EvalFigures) -> Option<f64>,
+) -> Result<Option<String>, PlotError> {
     let all = std::iter::once(("overall", &result.overall))
         .chain(result.by_category.iter().map(|(name, figures)| (name.as_str(), figures)));
     let bars: Vec<(&str, Option<f64>, Option<f64>)> = all
@@ -158,7 +158,7 @@ pub(super) fn before_and_after(
 }
 
 /// Choices per unit against the threshold, with the chosen threshold.
-pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, DrawError> {
+pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, PlotError> {
     let (Some(first), Some(last)) = (calibration.sweep.first(), calibration.sweep.last()) else { return Ok(None) };
     let most = calibration.sweep.iter().map(|r| r.choices).fold(calibration.target_choices, f64::max);
     let (low, high) = (first.threshold, last.threshold.max(first.threshold + 0.001));
@@ -181,7 +181,7 @@ pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, DrawErr
     .map(Some)
 }
 
-fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<(), DrawError>) -> Result<String, DrawError> {
+fn drawn(size: (u32, u32), draw: impl FnOnce(&PlotArea<'_>) -> Result<(), PlotError>) -> Result<String, PlotError> {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();

@@ -7,8 +7,8 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use crate::result::{EvidenceTurn, QuestionResult};
-use heart::recall::{self, way};
-use nouns::model::{Evidence, Seen, UnitId};
+use memory::recall::{self, provenance_text};
+use types::model::{ConsideredUnit, Evidence, UnitId};
 
 /// A unique file name without an ending for each question, from the ids.
 pub(super) fn file_stems(ids: &[&str]) -> Vec<String> {
@@ -81,7 +81,7 @@ pub(super) fn page(question: &QuestionResult) -> String {
         }
         out.push('\n');
     }
-    let _ = writeln!(out, "## Ripple\n\n{}", fenced(&recall::trace(answer)));
+    let _ = writeln!(out, "## Ripple\n\n{}", fenced(&recall::render_trace(answer)));
     let _ = writeln!(out, "## Context\n\n{}", fenced(&answer.context));
     out
 }
@@ -113,7 +113,7 @@ fn fates(piece: &EvidenceTurn, answer: &Evidence) -> Vec<String> {
 fn fate(id: UnitId, piece: &EvidenceTurn, answer: &Evidence) -> String {
     if let Some(place) = answer.units.iter().position(|u| u.id == id) {
         let unit = &answer.units[place];
-        let ways: Vec<String> = unit.provenance.iter().map(way).collect();
+        let ways: Vec<String> = unit.provenance.iter().map(provenance_text).collect();
         let quoted = unit.excerpts.iter().any(|e| e.turn == piece.turn);
         let rest = match (piece.delivered, quoted) {
             (true, _) => "",
@@ -123,8 +123,14 @@ fn fate(id: UnitId, piece: &EvidenceTurn, answer: &Evidence) -> String {
         return format!("is number {} of the context ({}){rest}", place + 1, ways.join(", "));
     }
     let rounds = answer.trace.rounds.iter().flat_map(|r| &r.support);
-    let seen: Vec<String> =
-        answer.trace.first_hop.iter().chain(rounds).filter(|s| s.id == id).map(|s: &Seen| way(&s.provenance)).collect();
+    let seen: Vec<String> = answer
+        .trace
+        .first_hop
+        .iter()
+        .chain(rounds)
+        .filter(|s| s.id == id)
+        .map(|s: &ConsideredUnit| provenance_text(&s.provenance))
+        .collect();
     if seen.is_empty() {
         let walked = answer.trace.rounds.iter().any(|r| r.plan.proceed);
         let by =

@@ -2,22 +2,22 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use super::{CategoryFigures, QuestionReport, Report, StageFigures, write};
+use super::{CategoryFigures, EvalReport, QuestionReport, StageFigures, write};
 use crate::{
     calibration::{CHANCE, Calibration, SweepRow},
-    lost::{Lost, LostAt},
+    evidence_loss::{EvidenceLoss, LossStage},
     result::{
-        Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
-        Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, SizeRow, VectorRow,
+        BuildCost, ComparisonRow, DamageCount, EVAL_SCHEMA_VERSION, EvalFigures, EvalResult, EvalRun, EvidenceTurn,
+        Latency, MeanInterval, ModelUse, QuestionResult, ReadingRow, RowBudget, SecondRoundFigures, SizeRow, VectorRow,
     },
 };
-use nouns::model::{
-    Bank, Channel, ContextTokens, Cues, EventTime, Evidence, EvidenceUnit, Excerpt, Plan, Provenance, Question,
-    QuestionCues, Round, Seen, Step, Trace, UnitId,
+use types::model::{
+    Bank, Channel, ConsideredUnit, ContextTokens, Cues, EdgeStep, EventTime, Evidence, EvidenceUnit, Excerpt, Plan,
+    Provenance, Question, QuestionCues, RecallRound, Trace, UnitId,
 };
 
-fn figures(questions: u64, recall: f64, tokens: f64) -> Figures {
-    Figures {
+fn figures(questions: u64, recall: f64, tokens: f64) -> EvalFigures {
+    EvalFigures {
         questions,
         scored: questions,
         evidence_recall: Some(recall),
@@ -29,7 +29,7 @@ fn figures(questions: u64, recall: f64, tokens: f64) -> Figures {
         first_hop_tokens: Some(tokens / 2.0),
         second_round_rate: Some(0.5),
         sufficiency: Some(0.625),
-        ..Figures::default()
+        ..EvalFigures::default()
     }
 }
 
@@ -41,7 +41,7 @@ fn time() -> EventTime {
 /// one without a unit, and one never found.
 fn question(id: &str) -> QuestionResult {
     let hop = |rank| Provenance::FirstHop { channel: Channel::Semantic, rank, score: 0.5 };
-    let step = Step { from: UnitId(1), to: UnitId(2), channel: Channel::Semantic, weight: 0.8 };
+    let step = EdgeStep { from: UnitId(1), to: UnitId(2), channel: Channel::Semantic, weight: 0.8 };
     let walked = Provenance::Expansion {
         channel: Channel::Semantic,
         rank: 1,
@@ -52,7 +52,7 @@ fn question(id: &str) -> QuestionResult {
         path: vec![step],
         path_weight: 0.8,
     };
-    let seen = |id: u64, words: &str, provenance: &Provenance, kept: bool| Seen {
+    let seen = |id: u64, words: &str, provenance: &Provenance, kept: bool| ConsideredUnit {
         id: UnitId(id),
         restatement: words.to_owned(),
         provenance: provenance.clone(),
@@ -90,7 +90,11 @@ fn question(id: &str) -> QuestionResult {
         delivered,
         delivered_by_first_hop: false,
         held_by: held_by.iter().map(|u| UnitId(*u)).collect(),
-        lost: (!delivered).then(|| Lost { at: LostAt::Cutoff, sentence: "Below it.".to_owned(), standing: None }),
+        lost: (!delivered).then(|| EvidenceLoss {
+            at: LossStage::Cutoff,
+            sentence: "Below it.".to_owned(),
+            standing: None,
+        }),
     };
     QuestionResult {
         id: id.to_owned(),
@@ -145,7 +149,7 @@ fn question(id: &str) -> QuestionResult {
                     seen(1, "Mira was asked about books.", &hop(1), true),
                     seen(3, "Mira reads.", &hop(2), false),
                 ],
-                rounds: vec![Round {
+                rounds: vec![RecallRound {
                     plan: plan(true),
                     reached: 1,
                     support: vec![seen(2, "Mira named Salt Road.", &walked, true)],
@@ -161,7 +165,7 @@ fn question(id: &str) -> QuestionResult {
 }
 
 fn run() -> EvalRun {
-    let row = |name: &str, over: &str, budget: Budget, recall: f64, tokens: f64| ComparisonRow {
+    let row = |name: &str, over: &str, budget: RowBudget, recall: f64, tokens: f64| ComparisonRow {
         name: name.to_owned(),
         about: format!("{name}, as described in its source"),
         over: over.to_owned(),
@@ -185,17 +189,17 @@ fn run() -> EvalRun {
             by_category: BTreeMap::from([
                 ("multi-hop".to_owned(), figures(2, 0.75, 1_200.0)),
                 ("single-hop".to_owned(), figures(2, 1.0, 800.0)),
-                ("adversarial".to_owned(), Figures { questions: 1, ..Figures::default() }),
+                ("adversarial".to_owned(), EvalFigures { questions: 1, ..EvalFigures::default() }),
             ]),
             by_conversation: BTreeMap::from([("conv-1".to_owned(), figures(4, 0.875, 1_000.0))]),
-            by_second_round: BySecondRound { ran: figures(2, 0.75, 1_200.0), stopped: figures(2, 1.0, 800.0) },
-            build: Build {
+            by_second_round: SecondRoundFigures { ran: figures(2, 0.75, 1_200.0), stopped: figures(2, 1.0, 800.0) },
+            build: BuildCost {
                 conversations: 2,
                 turns: 10,
                 units: 8,
                 seconds: 0.5,
                 turns_per_second: 20.0,
-                ..Build::default()
+                ..BuildCost::default()
             },
             latency_ms: Latency { p50: 5.0, p99: 9.0 },
             reading: ModelUse::default(),
@@ -203,13 +207,13 @@ fn run() -> EvalRun {
             config: serde_json::json!({"version": 1}),
             problems: BTreeMap::from([(
                 "lost_evidence".to_owned(),
-                Problem { count: 1, treatment: "left out".to_owned(), examples: vec!["conv-1#0: D9:9".to_owned()] },
+                DamageCount { count: 1, treatment: "left out".to_owned(), examples: vec!["conv-1#0: D9:9".to_owned()] },
             )]),
             baselines: vec![
-                row("dense", "turns", Budget::Matched, 0.625, 900.0),
-                row("everything", "units", Budget::Everything, 1.0, 20_000.0),
+                row("dense", "turns", RowBudget::Matched, 0.625, 900.0),
+                row("everything", "units", RowBudget::Everything, 1.0, 20_000.0),
             ],
-            ablations: vec![row("graph-expansion", "units", Budget::Units(30), 0.625, 600.0)],
+            ablations: vec![row("graph-expansion", "units", RowBudget::Units(30), 0.625, 600.0)],
             vectors: vec![VectorRow {
                 model: "m".to_owned(),
                 way: "each turn".to_owned(),
@@ -226,7 +230,7 @@ fn run() -> EvalRun {
 }
 
 fn reading(name: &str, mean: f64) -> ReadingRow {
-    let interval = |mean: f64| Some(Interval { mean, low: mean - 0.125, high: mean + 0.125 });
+    let interval = |mean: f64| Some(MeanInterval { mean, low: mean - 0.125, high: mean + 0.125 });
     ReadingRow {
         name: name.to_owned(),
         questions: 3,
@@ -355,7 +359,7 @@ fn the_console_gets_every_question_once() {
     let run = run();
     write(home.path(), &run, None).unwrap();
     let read = |name: &str| fs::read(home.path().join(name)).unwrap();
-    let report: Report = serde_json::from_slice(&read("report.json")).unwrap();
+    let report: EvalReport = serde_json::from_slice(&read("report.json")).unwrap();
     let ids: Vec<&str> = report.questions.iter().map(|line| line.id.as_str()).collect();
     assert_eq!(ids, ["conv-1#0", "conv-1#1", "conv-1/1"]);
     for (line, asked) in report.questions.iter().zip(&run.questions) {
@@ -365,7 +369,7 @@ fn the_console_gets_every_question_once() {
         assert_eq!(question.evidence.iter().filter(|turn| turn.lost.is_none()).count() as u64, line.found);
     }
     let [missed, whole, _] = &report.questions[..] else { panic!("{report:?}") };
-    assert_eq!((missed.evidence, missed.found, &missed.lost_at[..]), (4, 1, &[LostAt::Cutoff][..]));
+    assert_eq!((missed.evidence, missed.found, &missed.lost_at[..]), (4, 1, &[LossStage::Cutoff][..]));
     assert_eq!((whole.evidence, whole.found, whole.found_by_first_hop), (1, 1, Some(0)));
     // A quarter of one question's evidence and all of the other's, none of it by the first hop.
     let CategoryFigures { scored, recollection, first_hop, .. } = report.overall;
@@ -388,13 +392,13 @@ fn an_empty_run_gives_a_report() {
     let home = tempfile::tempdir().unwrap();
     let mut run = run();
     run.questions.clear();
-    run.result.overall = Figures::default();
+    run.result.overall = EvalFigures::default();
     run.result.by_category.clear();
     run.result.by_conversation.clear();
     run.result.baselines.clear();
     run.result.ablations.clear();
     run.result.problems.clear();
-    run.result.build = Build::default();
+    run.result.build = BuildCost::default();
     write(home.path(), &run, None).unwrap();
     let text = fs::read_to_string(home.path().join("report.md")).unwrap();
     assert!(text.contains("Nothing.") && !text.contains("NaN") && !text.contains(".svg"), "{text}");

@@ -2,21 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{error::ReportError, json, markdown, plots, question};
+use super::{error::EvalReportError, json, markdown, plots, question};
 use crate::{
     calibration::Calibration,
-    result::{EvalResult, EvalRun, Figures},
+    result::{EvalFigures, EvalResult, EvalRun},
 };
 
 /// Writes the report of a run into a directory, which is created when it does not exist.
 ///
 /// # Errors
-/// [`ReportError`] when a file cannot be written or a plot cannot be drawn.
-pub fn write(directory: &Path, run: &EvalRun, calibration: Option<&Calibration>) -> Result<(), ReportError> {
+/// [`EvalReportError`] when a file cannot be written or a plot cannot be drawn.
+pub fn write(directory: &Path, run: &EvalRun, calibration: Option<&Calibration>) -> Result<(), EvalReportError> {
     let pages = directory.join("questions");
-    std::fs::create_dir_all(&pages).map_err(|source| ReportError::Write { path: pages.clone(), source })?;
-    let put =
-        |path: PathBuf, text: &str| std::fs::write(&path, text).map_err(|source| ReportError::Write { path, source });
+    std::fs::create_dir_all(&pages).map_err(|source| EvalReportError::Write { path: pages.clone(), source })?;
+    let put = |path: PathBuf, text: &str| {
+        std::fs::write(&path, text).map_err(|source| EvalReportError::Write { path, source })
+    };
     let drawn = plots(&run.result, calibration)?;
     for (name, svg) in &drawn {
         put(directory.join(name), svg)?;
@@ -33,9 +34,12 @@ pub fn write(directory: &Path, run: &EvalRun, calibration: Option<&Calibration>)
 }
 
 /// File names and SVG of the plots that have something to draw.
-fn plots(result: &EvalResult, calibration: Option<&Calibration>) -> Result<Vec<(&'static str, String)>, ReportError> {
-    let recall = |f: &Figures| f.evidence_recall;
-    let full = |f: &Figures| f.full_evidence;
+fn plots(
+    result: &EvalResult,
+    calibration: Option<&Calibration>,
+) -> Result<Vec<(&'static str, String)>, EvalReportError> {
+    let recall = |f: &EvalFigures| f.evidence_recall;
+    let full = |f: &EvalFigures| f.full_evidence;
     let wanted = [
         (markdown::TOKENS, plots::recall_against_tokens(result)),
         (
@@ -53,7 +57,7 @@ fn plots(result: &EvalResult, calibration: Option<&Calibration>) -> Result<Vec<(
         match plot {
             Ok(Some(svg)) => drawn.push((name, svg)),
             Ok(None) => {}
-            Err(source) => return Err(ReportError::Plot { name, source }),
+            Err(source) => return Err(EvalReportError::Plot { name, source }),
         }
     }
     Ok(drawn)

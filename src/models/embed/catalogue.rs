@@ -15,17 +15,17 @@ use fastembed::{
 };
 
 use super::{
-    EmbedError, EmbeddedText, Embedder, assets,
-    by_text::by_text,
-    forms::Keeps,
-    identity::model_ref,
+    EmbedError, EmbeddedText, Embedder, asset_paths,
+    local_texts::embed_by_text,
     model_files::{ModelFiles, last_segment},
-    runtime,
-    spans::{embed_separately, of_question},
+    model_identity::model_ref,
+    onnx_runtime,
+    spans::{embed_separately, question_vector},
+    truncated_texts::TruncationKind,
 };
-use endpoint::Suspects;
-use nouns::config::{EmbedSettings, ModelSettings};
-use nouns::model::{ModelRef, SpannedText, Vector};
+use endpoint::SuspectTexts;
+use types::config::{EmbedSettings, ModelSettings};
+use types::model::{ModelRef, SpannedText, Vector};
 
 const SUGGESTIONS: usize = 3;
 const QWEN3: &str = "qwen3-embedding-";
@@ -39,7 +39,7 @@ pub(super) struct CatalogueEmbedder {
     batch: usize,
     dimensions: usize,
     runner: TextEmbedding,
-    suspects: Suspects,
+    suspects: SuspectTexts,
 }
 
 impl CatalogueEmbedder {
@@ -47,10 +47,10 @@ impl CatalogueEmbedder {
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let name = &settings.model;
         let entry = find(name)?;
-        let environment = runtime::environment(&assets::library(settings)?)?;
+        let environment = onnx_runtime::environment(&asset_paths::library(settings)?)?;
         let short = entry.model.to_string();
         let directory =
-            assets::first_model_directory(settings, &[name, &entry.model_code, last_segment(name), &short])?;
+            asset_paths::first_model_directory(settings, &[name, &entry.model_code, last_segment(name), &short])?;
 
         let quantization = TextEmbedding::get_quantization_mode(&entry.model);
         let mut read = ModelFiles::new(&directory, name);
@@ -85,7 +85,7 @@ impl CatalogueEmbedder {
             batch,
             dimensions: entry.dim,
             runner,
-            suspects: Suspects::default(),
+            suspects: SuspectTexts::default(),
         };
         let probe = opened.embed_query("ready")?;
         if probe.len() != entry.dim {
@@ -110,7 +110,7 @@ impl Embedder for CatalogueEmbedder {
         let (name, prefix) = (&model.name, &settings.text_prefix);
         let mut run = |texts: &[String]| run(runner, name, texts, *batch);
         embed_separately(texts, prefix, |plain| {
-            by_text(name, suspects, plain, prefix.len(), Keeps::Beginning, &mut run)
+            embed_by_text(name, suspects, plain, prefix.len(), TruncationKind::Beginning, &mut run)
         })
     }
 
@@ -119,7 +119,7 @@ impl Embedder for CatalogueEmbedder {
         let (name, prefix) = (&model.name, &settings.query_prefix);
         let mut run = |texts: &[String]| run(runner, name, texts, *batch);
         let text = [format!("{prefix}{text}")];
-        of_question(name, by_text(name, suspects, &text, prefix.len(), Keeps::Ends, &mut run)?)
+        question_vector(name, embed_by_text(name, suspects, &text, prefix.len(), TruncationKind::Ends, &mut run)?)
     }
 }
 

@@ -4,7 +4,7 @@
 //! not take, not even shortened, is named, and the others have their vectors; any other failure is one of all texts.
 
 use super::EmbedError;
-use nouns::model::{ModelRef, SpannedText, Vector};
+use types::model::{ModelRef, SpannedText, Vector};
 
 /// The vectors of one text.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,7 @@ pub struct DeclinedPieces {
 
 impl EmbeddedText {
     /// A text that was taken.
-    pub(super) fn taken(vectors: SpanVectors) -> Self {
+    pub(super) fn accepted(vectors: SpanVectors) -> Self {
         Self { vectors: Some(vectors), declined: None }
     }
 }

@@ -9,26 +9,26 @@ use std::{
     sync::{Arc, LazyLock, Mutex},
 };
 
-use endpoint::{NotBefore, Suspects};
-use nouns::{config::ServedModelSettings, sync};
+use endpoint::{RetryAfterGate, SuspectTexts};
+use types::{config::ServedModelSettings, sync};
 
 /// The state of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct EndpointHealth {
     /// The texts that it failed on.
-    pub(super) suspects: Suspects,
+    pub(super) suspects: SuspectTexts,
     /// When its `Retry-After` ends.
-    pub(super) not_before: NotBefore,
+    pub(super) not_before: RetryAfterGate,
     /// Why it returned no vector the last time.
     problem: Mutex<Option<String>>,
 }
 
 /// Base URL, model, and the variable that holds the key: what an endpoint limits.
-type Served = (String, String, String);
+type EndpointKey = (String, String, String);
 
 /// An entry for each endpoint that a pipeline file of this process names. None is removed, because a client that cannot
 /// be opened leaves only this behind.
-static KNOWN: LazyLock<Mutex<HashMap<Served, Arc<EndpointHealth>>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<HashMap<EndpointKey, Arc<EndpointHealth>>>> = LazyLock::new(Mutex::default);
 
 impl EndpointHealth {
     /// The state of the endpoint that serves a model.
@@ -38,12 +38,12 @@ impl EndpointHealth {
     }
 
     /// A question got no vector.
-    pub(super) fn failed(&self, problem: String) {
+    pub(super) fn note_failure(&self, problem: String) {
         *sync::lock(&self.problem) = Some(problem);
     }
 
     /// Vectors have arrived, whoever asked for them.
-    pub(super) fn answered(&self) {
+    pub(super) fn note_answer(&self) {
         *sync::lock(&self.problem) = None;
     }
 

@@ -15,17 +15,17 @@ use ort::session::builder::GraphOptimizationLevel;
 use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
-use super::assets::{self, TOKENIZER_FILE};
-use super::by_text::{NO_NUMBERS, by_text, guarded, is_finite};
-use super::forms::Keeps;
-use super::identity::model_ref;
+use super::asset_paths::{self, TOKENIZER_FILE};
+use super::local_texts::{NO_NUMBERS, catch_panic, embed_by_text, is_finite};
+use super::model_identity::model_ref;
+use super::pass_runner::{ModelSignature, run_batches, run_in_parallel};
 use super::passes::{TextPooling, TokenizedText};
-use super::spans::{check_spans, embed_separately, of_question};
-use super::worker_pool::{ModelSignature, run_batches, run_in_parallel};
-use super::{EmbedError, EmbeddedText, Embedder, SpanVectors, runtime};
-use endpoint::Suspects;
-use nouns::config::{EmbedSettings, ModelSettings, Pooling};
-use nouns::model::{ModelRef, SpannedText, Vector};
+use super::spans::{check_spans, embed_separately, question_vector};
+use super::truncated_texts::TruncationKind;
+use super::{EmbedError, EmbeddedText, Embedder, SpanVectors, onnx_runtime};
+use endpoint::SuspectTexts;
+use types::config::{EmbedSettings, ModelSettings, TokenPooling};
+use types::model::{ModelRef, SpannedText, Vector};
 
 /// The model in its directory.
 pub(crate) const MODEL_FILE: &str = "model.onnx";
@@ -40,14 +40,14 @@ pub(super) struct OnnxEmbedder {
     sessions: Vec<Session>,
     signature: ModelSignature,
     dimensions: usize,
-    suspects: Suspects,
+    suspects: SuspectTexts,
 }
 
 impl OnnxEmbedder {
     /// Loads the runtime, the model and its tokenizer, and checks the model's hash.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
-        let environment = runtime::environment(&assets::library(settings)?)?;
-        let directory = assets::model_directory(settings, &settings.model)?;
+        let environment = onnx_runtime::environment(&asset_paths::library(settings)?)?;
+        let directory = asset_paths::model_directory(settings, &settings.model)?;
         let (file, tokenizer_file) = (directory.join(MODEL_FILE), directory.join(TOKENIZER_FILE));
         for needed in [&file, &tokenizer_file] {
             if !needed.is_file() {
@@ -91,7 +91,7 @@ impl OnnxEmbedder {
             signature: ModelSignature { model: settings.model.clone(), padding, token_types, output },
             sessions,
             dimensions: 0,
-            suspects: Suspects::default(),
+            suspects: SuspectTexts::default(),
         };
         // The first run shows the width of a vector, and that the files fit each other.
         let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
@@ -135,7 +135,7 @@ impl OnnxEmbedder {
         prefix: usize,
     ) -> Result<Vec<SpanVectors>, EmbedError> {
         let name = self.model.name.clone();
-        guarded(&name, || {
+        catch_panic(&name, || {
             let found = self.pool(texts, spans, prefix)?;
             let are_numbers = |made: &SpanVectors| is_finite(&made.whole) && made.spans.iter().all(is_finite);
             if found.len() == texts.len() && found.iter().all(are_numbers) {
@@ -151,10 +151,10 @@ impl OnnxEmbedder {
         &mut self,
         texts: &[String],
         prefix: usize,
-        keeps: Keeps,
+        keeps: TruncationKind,
     ) -> Result<Vec<Result<Vector, String>>, EmbedError> {
         let (name, suspects) = (self.model.name.clone(), std::mem::take(&mut self.suspects));
-        let found = by_text(&name, &suspects, texts, prefix, keeps, &mut |texts| {
+        let found = embed_by_text(&name, &suspects, texts, prefix, keeps, &mut |texts| {
             Ok(self.pool(texts, &[], prefix)?.into_iter().map(|made| made.whole).collect())
         });
         self.suspects = suspects;
@@ -178,21 +178,21 @@ impl Embedder for OnnxEmbedder {
     fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
         let prefix = self.settings.text_prefix.clone();
         let apart = |own: &mut Self, texts: &[SpannedText]| {
-            embed_separately(texts, &prefix, |plain| own.plain(plain, prefix.len(), Keeps::Beginning))
+            embed_separately(texts, &prefix, |plain| own.plain(plain, prefix.len(), TruncationKind::Beginning))
         };
-        if self.settings.pooling == Pooling::Cls {
+        if self.settings.pooling == TokenPooling::Cls {
             return apart(self, texts);
         }
         check_spans(texts)?;
         let prefixed: Vec<String> = texts.iter().map(|text| format!("{prefix}{}", text.text)).collect();
         if let Ok(found) = self.try_pool(&prefixed, texts, prefix.len()) {
-            return Ok(found.into_iter().map(EmbeddedText::taken).collect());
+            return Ok(found.into_iter().map(EmbeddedText::accepted).collect());
         }
         let mut found = Vec::with_capacity(texts.len());
         for (prefixed, text) in prefixed.iter().zip(texts) {
             let (prefixed, text) = (std::slice::from_ref(prefixed), std::slice::from_ref(text));
             match self.try_pool(prefixed, text, prefix.len()) {
-                Ok(made) => found.extend(made.into_iter().map(EmbeddedText::taken)),
+                Ok(made) => found.extend(made.into_iter().map(EmbeddedText::accepted)),
                 Err(_) => found.extend(apart(self, text)?),
             }
         }
@@ -202,8 +202,8 @@ impl Embedder for OnnxEmbedder {
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
         let prefix = self.settings.query_prefix.len();
         let text = format!("{}{text}", self.settings.query_prefix);
-        let found = self.plain(&[text], prefix, Keeps::Ends)?;
-        of_question(&self.model.name, found)
+        let found = self.plain(&[text], prefix, TruncationKind::Ends)?;
+        question_vector(&self.model.name, found)
     }
 }
 

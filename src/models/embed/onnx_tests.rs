@@ -170,7 +170,7 @@ fn odd_texts_have_finite_vectors() {
 /// A copy of the model's directory in which one file is replaced.
 fn damage(test: &str, file: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) -> Option<(tempfile::TempDir, PathBuf)> {
     let (settings, _) = settings(MODEL);
-    let Ok(source) = assets::model_directory(&settings, MODEL) else {
+    let Ok(source) = asset_paths::model_directory(&settings, MODEL) else {
         testing::skipped(&format!("embed::{test}: the default model is not set up; run scripts/setup"));
         return None;
     };

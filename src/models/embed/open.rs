@@ -3,23 +3,23 @@
 //! In: settings. Out: a loaded model that has embedded one word, so that a file that does not fit is an error now and
 //! not at the first turn.
 
-use super::{EmbedError, Embedder, catalogue, fixed, onnx, served};
-use nouns::config::{EmbedSettings, ModelSettings, Runner};
+use super::{EmbedError, Embedder, catalogue, endpoint_embedder, fixed_embedder, onnx};
+use types::config::{EmbedSettings, ModelRunner, ModelSettings};
 
 /// Loads the model that the pipeline names.
 ///
-/// `model` is the model's entry ([`nouns::config::Pipeline::model`]).
+/// `model` is the model's entry ([`types::config::Pipeline::model`]).
 ///
 /// # Errors
 /// [`EmbedError`] that names the missing or damaged file and every path that was tried, or the nearest
 /// known model names.
 pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
     Ok(match model.runner {
-        Runner::Onnx => Box::new(onnx::OnnxEmbedder::open(settings, model)?),
-        Runner::Catalogue if catalogue::is_qwen3(&settings.model) => qwen3(settings, model)?,
-        Runner::Catalogue => Box::new(catalogue::CatalogueEmbedder::open(settings, model)?),
-        Runner::Endpoint => Box::new(served::ServedEmbedder::open(settings, model)?),
-        Runner::Fixed => Box::new(fixed::FixedEmbedder::open(settings, model)),
+        ModelRunner::Onnx => Box::new(onnx::OnnxEmbedder::open(settings, model)?),
+        ModelRunner::Catalogue if catalogue::is_qwen3(&settings.model) => qwen3(settings, model)?,
+        ModelRunner::Catalogue => Box::new(catalogue::CatalogueEmbedder::open(settings, model)?),
+        ModelRunner::Endpoint => Box::new(endpoint_embedder::EndpointEmbedder::open(settings, model)?),
+        ModelRunner::Fixed => Box::new(fixed_embedder::FixedEmbedder::open(settings, model)),
     })
 }
 

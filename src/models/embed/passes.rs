@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use super::{SpanVectors, unit_vector::unit_vector};
-use nouns::config::Pooling;
-use nouns::model::Vector;
+use types::config::TokenPooling;
+use types::model::Vector;
 
 /// A tokenised text: special tokens, then the prefix's tokens, then the content's, then special tokens.
 pub(super) struct TokenizedText {
@@ -51,7 +51,7 @@ impl TokenizedText {
 
 /// The tokens of one text in one run of the model.
 #[derive(Debug, PartialEq)]
-pub(super) struct Pass {
+pub(super) struct ModelPass {
     /// The text's index.
     pub(super) text: usize,
     /// Token ids, special tokens included.
@@ -65,13 +65,13 @@ pub(super) struct Pass {
 /// The sums of one text's rows.
 pub(super) struct TextPooling {
     spans: Vec<Range<usize>>,
-    sums: Vec<Sum>,
+    sums: Vec<TokenVectorSum>,
     /// For each token of the text, whether it is in a span.
     covered: Vec<bool>,
-    whole: Sum,
+    whole: TokenVectorSum,
     /// The sum of all rows, special tokens included: a plain text is pooled over these.
-    all: Sum,
-    pooling: Pooling,
+    all: TokenVectorSum,
+    pooling: TokenPooling,
 }
 
 impl TextPooling {
@@ -84,8 +84,8 @@ impl TextPooling {
         tokens: &TokenizedText,
         spans: &[Range<usize>],
         limit: usize,
-        pooling: Pooling,
-        passes: &mut Vec<Pass>,
+        pooling: TokenPooling,
+        passes: &mut Vec<ModelPass>,
     ) -> Self {
         let spans: Vec<Range<usize>> = spans.iter().map(|span| tokens.of_span(span)).collect();
         let fixed = tokens.content.start + (tokens.ids.len() - tokens.tail);
@@ -113,16 +113,16 @@ impl TextPooling {
                 *covered = to > from;
             }
         }
-        let sums = spans.iter().map(|_| Sum::default()).collect();
-        Self { spans, sums, covered, whole: Sum::default(), all: Sum::default(), pooling }
+        let sums = spans.iter().map(|_| TokenVectorSum::default()).collect();
+        Self { spans, sums, covered, whole: TokenVectorSum::default(), all: TokenVectorSum::default(), pooling }
     }
 
     /// Adds the model's rows for one pass: `dimensions` floats for each token.
-    pub(super) fn add(&mut self, pass: &Pass, rows: &[f32], dimensions: usize) {
+    pub(super) fn add(&mut self, pass: &ModelPass, rows: &[f32], dimensions: usize) {
         let rows: Vec<&[f32]> = rows.chunks_exact(dimensions).take(pass.ids.len()).collect();
         match self.pooling {
-            Pooling::Mean => rows.iter().for_each(|row| self.all.add(row)),
-            Pooling::Cls => rows.iter().take(1).for_each(|row| self.all.add(row)),
+            TokenPooling::Mean => rows.iter().for_each(|row| self.all.add(row)),
+            TokenPooling::Cls => rows.iter().take(1).for_each(|row| self.all.add(row)),
         }
         let content = rows.get(pass.at..pass.at + pass.content.len()).unwrap_or_default();
         let row = |i: usize| content.get(i - pass.content.start).filter(|_| self.covered.get(i) == Some(&true));
@@ -138,16 +138,16 @@ impl TextPooling {
         let all = self.all.vector();
         let whole = self.whole.vector().or(all).unwrap_or_else(|| Vector::from([]));
         let spans = self.sums.iter().map(|sum| sum.vector().unwrap_or_else(|| whole.clone())).collect();
-        let weights = self.sums.iter().map(Sum::length).collect();
+        let weights = self.sums.iter().map(TokenVectorSum::length).collect();
         SpanVectors { whole, spans, weights }
     }
 }
 
 /// A sum of token vectors. It needs no count, because the mean has the same direction.
 #[derive(Default)]
-struct Sum(Vec<f64>);
+struct TokenVectorSum(Vec<f64>);
 
-impl Sum {
+impl TokenVectorSum {
     fn add(&mut self, row: &[f32]) {
         self.0.resize(row.len(), 0.0);
         for (total, x) in self.0.iter_mut().zip(row) {
@@ -193,12 +193,12 @@ fn cut(tokens: &TokenizedText, splits: &[usize], start: usize, room: usize) -> u
     (start + 1..=start + room).rev().min_by_key(|at| cost(*at)).unwrap_or(start + room)
 }
 
-fn pass(text: usize, tokens: &TokenizedText, content: Range<usize>) -> Pass {
+fn pass(text: usize, tokens: &TokenizedText, content: Range<usize>) -> ModelPass {
     let part = |range: Range<usize>| tokens.ids.get(range).unwrap_or_default().iter();
     let head = part(0..tokens.content.start);
     let tail = part(tokens.tail..tokens.ids.len());
     let ids = head.chain(part(content.clone())).chain(tail).map(|id| i64::from(*id)).collect();
-    Pass { text, ids, content, at: tokens.content.start }
+    ModelPass { text, ids, content, at: tokens.content.start }
 }
 
 #[cfg(test)]
@@ -221,14 +221,14 @@ mod tests {
         TokenizedText::new(&ids, &offsets, &marks, prefix)
     }
 
-    fn letters(pass: &Pass) -> String {
+    fn letters(pass: &ModelPass) -> String {
         pass.ids.iter().filter_map(|id| char::from_u32(*id as u32)).filter(|c| !matches!(c, 'e' | 'f')).collect()
     }
 
     /// Checks the passes' letters, without special tokens (`e` is 101 and `f` is 102, so the texts use neither).
     fn check(text: &str, spans: &[Range<usize>], limit: usize, expected: &[&str]) {
         let mut passes = Vec::new();
-        TextPooling::plan(0, &tokens(text, 0), spans, limit, Pooling::Mean, &mut passes);
+        TextPooling::plan(0, &tokens(text, 0), spans, limit, TokenPooling::Mean, &mut passes);
         assert_eq!(passes.iter().map(letters).collect::<Vec<_>>(), expected);
         assert!(passes.iter().all(|p| p.ids.len() <= limit.max(3)));
         assert!(passes.iter().all(|p| p.ids.first() == Some(&101) && p.ids.last() == Some(&102)));
@@ -257,19 +257,19 @@ mod tests {
     fn every_pass_has_the_prefix() {
         let mut passes = Vec::new();
         let tokens = tokens("q: abc hij", 3);
-        TextPooling::plan(0, &tokens, &[3..6, 7..10], 7, Pooling::Mean, &mut passes);
+        TextPooling::plan(0, &tokens, &[3..6, 7..10], 7, TokenPooling::Mean, &mut passes);
         assert_eq!(passes.iter().map(letters).collect::<Vec<_>>(), ["q:abc", "q:hij"]);
     }
 
     /// Rows as a model would return them: a function of the token alone.
-    fn rows(pass: &Pass) -> Vec<f32> {
+    fn rows(pass: &ModelPass) -> Vec<f32> {
         pass.ids.iter().flat_map(|id| [*id as f32, (*id * *id % 97) as f32, 1.0]).collect()
     }
 
     fn pooled(text: &str, spans: &[Range<usize>], limit: usize, prefix: usize) -> SpanVectors {
         let mut passes = Vec::new();
         let tokens = tokens(text, prefix);
-        let mut pooled = TextPooling::plan(0, &tokens, spans, limit, Pooling::Mean, &mut passes);
+        let mut pooled = TextPooling::plan(0, &tokens, spans, limit, TokenPooling::Mean, &mut passes);
         for pass in &passes {
             // Rows of padding follow a pass that is shorter than its batch.
             let padded: Vec<f32> = rows(pass).into_iter().chain([9.0; 6]).collect();

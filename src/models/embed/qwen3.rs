@@ -16,16 +16,16 @@ use fastembed::{Qwen3Config, Qwen3Model, Qwen3TextEmbedding};
 use serde_json::Value;
 use tokenizers::{Tokenizer, TruncationParams};
 
-use super::assets::{self, TOKENIZER_FILE};
-use super::by_text::by_text;
-use super::forms::Keeps;
-use super::identity::model_ref;
+use super::asset_paths::{self, TOKENIZER_FILE};
+use super::local_texts::embed_by_text;
 use super::model_files::{ModelFiles, last_segment};
-use super::spans::{embed_separately, of_question};
+use super::model_identity::model_ref;
+use super::spans::{embed_separately, question_vector};
+use super::truncated_texts::TruncationKind;
 use super::{EmbedError, EmbeddedText, Embedder};
-use endpoint::Suspects;
-use nouns::config::{EmbedSettings, ModelSettings};
-use nouns::model::{ModelRef, SpannedText, Vector};
+use endpoint::SuspectTexts;
+use types::config::{EmbedSettings, ModelSettings};
+use types::model::{ModelRef, SpannedText, Vector};
 
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
@@ -40,14 +40,14 @@ pub(super) struct Qwen3Embedder {
     runner: Qwen3TextEmbedding,
     /// The threads of one pass.
     threads: rayon::ThreadPool,
-    suspects: Suspects,
+    suspects: SuspectTexts,
 }
 
 impl Qwen3Embedder {
     /// Loads the model's files and checks that they fit each other.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let name = &settings.model;
-        let directory = assets::first_model_directory(settings, &[name, last_segment(name)])?;
+        let directory = asset_paths::first_model_directory(settings, &[name, last_segment(name)])?;
         let damaged = |file: &str, problem: String| EmbedError::Damaged { path: directory.join(file), problem };
         let mut read = ModelFiles::new(&directory, name);
         let config = read_config(&read.read(CONFIG)?).map_err(|problem| damaged(CONFIG, problem))?;
@@ -67,7 +67,7 @@ impl Qwen3Embedder {
             dimensions,
             runner: Qwen3TextEmbedding::new(network, tokenizer),
             threads: threads.build().map_err(|e| failed(format!("its threads do not start ({e})")))?,
-            suspects: Suspects::default(),
+            suspects: SuspectTexts::default(),
         };
         let probe = opened.embed_query("ready").map_err(|e| unusable(format!("does not run ({e})")))?;
         if probe.len() != dimensions || probe.floats().iter().any(|x| !x.is_finite()) {
@@ -99,16 +99,20 @@ impl Embedder for Qwen3Embedder {
     fn embed_each(&mut self, texts: &[SpannedText]) -> Result<Vec<EmbeddedText>, EmbedError> {
         let (name, prefix) = (&self.model.name, &self.settings.text_prefix);
         embed_separately(texts, prefix, |plain| {
-            by_text(name, &self.suspects, plain, prefix.len(), Keeps::Beginning, &mut |texts| self.run(texts))
+            embed_by_text(name, &self.suspects, plain, prefix.len(), TruncationKind::Beginning, &mut |texts| {
+                self.run(texts)
+            })
         })
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
         let (name, prefix) = (&self.model.name, &self.settings.query_prefix);
         let text = [format!("{prefix}{text}")];
-        of_question(
+        question_vector(
             name,
-            by_text(name, &self.suspects, &text, prefix.len(), Keeps::Ends, &mut |texts| self.run(texts))?,
+            embed_by_text(name, &self.suspects, &text, prefix.len(), TruncationKind::Ends, &mut |texts| {
+                self.run(texts)
+            })?,
         )
     }
 }
@@ -153,7 +157,7 @@ fn read_weights(read: &mut ModelFiles<'_>, directory: &Path, model: &str) -> Res
     let files = if directory.join(WEIGHTS).is_file() {
         BTreeSet::from([WEIGHTS.to_owned()])
     } else if directory.join(SHARDS).is_file() {
-        let index: ShardIndex = serde_json::from_slice(&read.read(SHARDS)?)
+        let index: WeightFileIndex = serde_json::from_slice(&read.read(SHARDS)?)
             .map_err(|e| damaged(SHARDS, format!("names no files of weights ({e})")))?;
         index.weight_map.into_values().collect()
     } else {
@@ -175,7 +179,7 @@ fn read_weights(read: &mut ModelFiles<'_>, directory: &Path, model: &str) -> Res
 }
 
 #[derive(serde::Deserialize)]
-struct ShardIndex {
+struct WeightFileIndex {
     weight_map: HashMap<String, String>,
 }
 

@@ -26,10 +26,10 @@ const LAYERS: usize = 2;
 const HEAD: usize = 16;
 const INNER: usize = 48;
 
-type Tensors = HashMap<String, Tensor>;
+type TensorMap = HashMap<String, Tensor>;
 
 /// Every tensor by its published name, with values that fit into 16 bits.
-fn tensors(seed: u64) -> Tensors {
+fn tensors(seed: u64) -> TensorMap {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut made = HashMap::new();
     let mut add = |name: String, shape: &[usize]| {
@@ -102,7 +102,7 @@ impl ModelDirectory {
         Self::with(&tensors(1))
     }
 
-    fn with(tensors: &Tensors) -> Self {
+    fn with(tensors: &TensorMap) -> Self {
         let root = tempfile::tempdir().expect("a temporary directory");
         let directory = root.path().join(NAME);
         std::fs::create_dir_all(&directory).expect("made");
@@ -117,7 +117,7 @@ impl ModelDirectory {
         std::fs::write(self.directory.join(file), content).expect("written");
     }
 
-    fn save(&self, file: &str, tensors: &Tensors) {
+    fn save(&self, file: &str, tensors: &TensorMap) {
         candle_core::safetensors::save(tensors, self.directory.join(file)).expect("written");
     }
 
@@ -266,7 +266,7 @@ fn split_weights_give_the_same_vectors() {
         let file = format!("model-0000{shard}-of-00002.safetensors");
         let part = |name: &str| if name.starts_with("layers.0") { 1 } else { 2 };
         let own = all.iter().filter(|(name, _)| part(name) == shard);
-        let own: Tensors = own.map(|(name, tensor)| (format!("model.{name}"), tensor.clone())).collect();
+        let own: TensorMap = own.map(|(name, tensor)| (format!("model.{name}"), tensor.clone())).collect();
         index.extend(own.keys().map(|name| (name.clone(), file.clone().into())));
         parted.save(&file, &own);
     }
@@ -383,7 +383,7 @@ fn a_pipeline_file_opens_it_by_name_with_the_same_vectors_each_time() {
          question_ceiling = 0.8",
         made.root.path(),
     );
-    let pipeline = nouns::config::Pipeline::parse(&text).expect("a pipeline");
+    let pipeline = types::config::Pipeline::parse(&text).expect("a pipeline");
     let vectors = || {
         let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).expect("a model");
         let asked = embedder.embed_query("Which books has Marta recommended to Elias?").expect("a vector");

@@ -3,8 +3,8 @@
 //! In: each part's speaker and text, with what was shared, and the model's template. Out: the rendered parts joined by
 //! one space, and the byte range of each. Braces in a speaker's name or a text are never taken for placeholders.
 
-use heart::language::shared::{named, split};
-use nouns::model::SpannedText;
+use memory::language::attachment_text::{attachment_phrase, split_attachments};
+use types::model::SpannedText;
 
 /// Renders each part by `template`, in which `{speaker}` and `{text}` are replaced.
 #[must_use]
@@ -24,11 +24,11 @@ pub fn render_parts(template: &str, parts: &[(&str, &str)]) -> SpannedText {
 
 /// Renders the words by the template, then describes what was shared with them.
 fn render(template: &str, speaker: &str, text: &str, out: &mut String) {
-    let (words, things) = split(text);
+    let (words, things) = split_attachments(text);
     if !words.is_empty() || things.is_empty() {
         fill(template, speaker, words, out);
     }
-    let things = things.into_iter().filter_map(named).collect::<Vec<_>>().join(" and ");
+    let things = things.into_iter().filter_map(attachment_phrase).collect::<Vec<_>>().join(" and ");
     if !things.is_empty() {
         out.push_str(if words.is_empty() { speaker } else { " and" });
         out.push_str(" shared ");

@@ -21,7 +21,7 @@ use zip::ZipArchive;
 
 use super::{
     MODEL_FILE,
-    assets::{LIBRARY, MODELS},
+    asset_paths::{LIBRARY, MODELS},
 };
 
 /// The model of a pipeline file that names none.
@@ -37,7 +37,7 @@ const PIECE: usize = 1 << 20;
 
 /// A file that must be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedFile {
+pub struct RequiredFile {
     /// Its path below a home.
     pub path: String,
     /// Its SHA-256.
@@ -82,7 +82,7 @@ pub enum SetupError {
 }
 
 #[derive(Deserialize)]
-struct Pinned {
+struct PinnedFiles {
     runtime: PinnedRuntime,
     models: BTreeMap<String, PinnedModel>,
     model_files: BTreeMap<String, String>,
@@ -110,7 +110,7 @@ struct PinnedReranker {
     files: BTreeMap<String, String>,
 }
 
-fn pinned() -> Result<Pinned, SetupError> {
+fn pinned() -> Result<PinnedFiles, SetupError> {
     let failed = |e: serde_json::Error| SetupError::Failed { path: "pinned.json".into(), problem: e.to_string() };
     serde_json::from_str(PINNED).map_err(failed)
 }
@@ -126,15 +126,15 @@ pub(crate) fn reranker_sha256(name: &str) -> Option<String> {
 ///
 /// # Errors
 /// [`SetupError::Machine`] or [`SetupError::Model`] for one without a hash.
-pub fn wanted_files(machine: &str, models: &[String]) -> Result<Vec<WantedFile>, SetupError> {
+pub fn required_files(machine: &str, models: &[String]) -> Result<Vec<RequiredFile>, SetupError> {
     let pinned = pinned()?;
     let Some(runtime) = pinned.runtime.machines.get(machine) else {
         let known = pinned.runtime.machines.into_keys().collect();
         return Err(SetupError::Machine { machine: machine.to_owned(), known });
     };
-    let mut wanted = vec![WantedFile { path: LIBRARY.to_owned(), sha256: runtime.library.clone() }];
+    let mut wanted = vec![RequiredFile { path: LIBRARY.to_owned(), sha256: runtime.library.clone() }];
     for name in models {
-        let of = |file: &str, sha256: &str| WantedFile {
+        let of = |file: &str, sha256: &str| RequiredFile {
             path: format!("{MODELS}/{name}/{file}"),
             sha256: sha256.to_owned(),
         };
@@ -154,7 +154,7 @@ pub fn wanted_files(machine: &str, models: &[String]) -> Result<Vec<WantedFile>,
 
 /// The first of `homes` that has the file with its hash.
 #[must_use]
-pub fn found<'h>(homes: &'h [PathBuf], wanted: &WantedFile) -> Option<&'h Path> {
+pub fn find_installed<'h>(homes: &'h [PathBuf], wanted: &RequiredFile) -> Option<&'h Path> {
     let right = |home: &&PathBuf| sha256_of(&home.join(&wanted.path)).is_ok_and(|sha256| sha256 == wanted.sha256);
     homes.iter().find(right).map(PathBuf::as_path)
 }
@@ -164,14 +164,14 @@ pub fn found<'h>(homes: &'h [PathBuf], wanted: &WantedFile) -> Option<&'h Path> 
 /// # Errors
 /// [`SetupError::NotThere`] with every file that is missing there, after all others are in place;
 /// [`SetupError::Failed`].
-pub fn bring(
+pub fn install(
     from: &Path,
     home: &Path,
-    wanted: &[WantedFile],
-    brought: &mut dyn FnMut(&WantedFile),
+    wanted: &[RequiredFile],
+    brought: &mut dyn FnMut(&RequiredFile),
 ) -> Result<(), SetupError> {
     let member = pinned()?.runtime.member;
-    let mut places = Places::open(from)?;
+    let mut places = FileSources::open(from)?;
     let mut missing = Vec::new();
     for file in wanted {
         match places.copy(file, &member, home)? {
@@ -183,12 +183,12 @@ pub fn bring(
 }
 
 /// Where files may come from.
-struct Places {
+struct FileSources {
     directories: Vec<PathBuf>,
     wheels: Vec<(PathBuf, ZipArchive<File>)>,
 }
 
-impl Places {
+impl FileSources {
     fn open(from: &Path) -> Result<Self, SetupError> {
         let is_wheel = |path: &Path| path.extension().is_some_and(|e| e == "whl" || e == "zip");
         let (mut directories, mut wheels) = (Vec::new(), Vec::new());
@@ -216,7 +216,7 @@ impl Places {
     }
 
     /// Copies a file into `home`. `None` if it is in place, otherwise the reason, worded to follow the file's name.
-    fn copy(&mut self, file: &WantedFile, member: &str, home: &Path) -> Result<Option<String>, SetupError> {
+    fn copy(&mut self, file: &RequiredFile, member: &str, home: &Path) -> Result<Option<String>, SetupError> {
         let mut why = String::new();
         for path in self.directories.iter().map(|directory| directory.join(&file.path)).filter(|path| path.is_file()) {
             let source = File::open(&path).map_err(|e| failed(&path, &e))?;
@@ -241,7 +241,7 @@ impl Places {
 }
 
 /// Writes a temporary file beside the target and renames it if its hash is right; otherwise returns its hash.
-fn place(mut source: impl Read, file: &WantedFile, home: &Path) -> Result<Option<String>, SetupError> {
+fn place(mut source: impl Read, file: &RequiredFile, home: &Path) -> Result<Option<String>, SetupError> {
     let target = home.join(&file.path);
     let directory = target.parent().unwrap_or(home);
     open_directory(directory).map_err(|e| failed(directory, &e))?;
@@ -306,10 +306,10 @@ fn failed(path: &Path, error: &dyn std::error::Error) -> SetupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::config::Pipeline;
+    use types::config::Pipeline;
 
-    fn file(path: &str, content: &str) -> WantedFile {
-        WantedFile { path: path.to_owned(), sha256: hex(&Sha256::digest(content)) }
+    fn file(path: &str, content: &str) -> RequiredFile {
+        RequiredFile { path: path.to_owned(), sha256: hex(&Sha256::digest(content)) }
     }
 
     fn write(path: &Path, content: &str) {
@@ -334,11 +334,11 @@ mod tests {
             assert_eq!(pipeline.model().sha256.as_deref(), Some(model.sha256.as_str()), "{name}");
         }
         assert_eq!(Pipeline::parse("version = 1").expect("valid").embed.model, DEFAULT_MODEL);
-        let wanted = wanted_files("x86_64", &[DEFAULT_MODEL.to_owned()]).expect("pinned");
+        let wanted = required_files("x86_64", &[DEFAULT_MODEL.to_owned()]).expect("pinned");
         assert_eq!(wanted.len(), 2 + pinned.model_files.len());
-        let other = wanted_files("riscv64", &[]).expect_err("not pinned").to_string();
+        let other = required_files("riscv64", &[]).expect_err("not pinned").to_string();
         assert!(other.contains("riscv64") && other.contains("aarch64, x86_64"), "{other}");
-        let other = wanted_files("x86_64", &["m".to_owned()]).expect_err("not pinned").to_string();
+        let other = required_files("x86_64", &["m".to_owned()]).expect_err("not pinned").to_string();
         assert!(other.contains("\"m\"") && other.contains(DEFAULT_MODEL), "{other}");
     }
 
@@ -353,22 +353,22 @@ mod tests {
         wheel(&from.join("other.whl"), &[("m-1.data/data/share/ripplemem/models/m/b", "another b")]);
 
         let mut told = Vec::new();
-        let mut told_of = |file: &WantedFile| told.push(file.path.clone());
-        let error = bring(&from, &home, &wanted, &mut told_of).expect_err("b has another hash").to_string();
+        let mut told_of = |file: &RequiredFile| told.push(file.path.clone());
+        let error = install(&from, &home, &wanted, &mut told_of).expect_err("b has another hash").to_string();
         assert!(error.contains("models/m/b (") && error.contains("other.whl has another SHA-256"), "{error}");
         assert!(!error.contains("models/m/a"), "{error}");
         assert_eq!(told, ["lib/libonnxruntime.so", "models/m/a"]);
         let homes = [directory.path().join("none"), home.clone()];
-        assert_eq!(found(&homes, &wanted[1]), Some(home.as_path()));
-        assert_eq!(found(&homes, &wanted[2]), None);
+        assert_eq!(find_installed(&homes, &wanted[1]), Some(home.as_path()));
+        assert_eq!(find_installed(&homes, &wanted[2]), None);
         let left: Vec<_> =
             fs::read_dir(home.join("models/m")).expect("made").map(|e| e.expect("read").file_name()).collect();
         assert_eq!(left, ["a"], "nothing of a file with another hash stays");
 
         // The next run installs the remaining files.
         wheel(&from.join("right.whl"), &[("m-2.data/data/share/ripplemem/models/m/b", "b")]);
-        bring(&from, &home, &wanted[2..], &mut |_| {}).expect("brought");
-        assert!(wanted.iter().all(|file| found(&homes, file).is_some()));
+        install(&from, &home, &wanted[2..], &mut |_| {}).expect("brought");
+        assert!(wanted.iter().all(|file| find_installed(&homes, file).is_some()));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
@@ -381,7 +381,7 @@ mod tests {
     fn a_place_that_holds_nothing_is_named() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let wanted = [file("models/m/a", "a")];
-        let error = |from: &Path| bring(from, directory.path(), &wanted, &mut |_| {}).expect_err("none").to_string();
+        let error = |from: &Path| install(from, directory.path(), &wanted, &mut |_| {}).expect_err("none").to_string();
         let empty = directory.path().join("empty");
         fs::create_dir(&empty).expect("made");
         assert!(error(&empty).contains("models/m/a") && error(&empty).contains("make dist"), "{}", error(&empty));

@@ -7,7 +7,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{DeclinedPieces, EmbedError, EmbeddedText, SpanVectors, unit_vector::pool};
-use nouns::model::{SpannedText, Vector};
+use types::model::{SpannedText, Vector};
 
 /// Fails for the first span that is not a range of whole characters of its text.
 pub(super) fn check_spans(texts: &[SpannedText]) -> Result<(), EmbedError> {
@@ -53,7 +53,7 @@ pub(super) fn embed_separately(
 }
 
 /// The vector of a question, which was embedded alone.
-pub(super) fn of_question(model: &str, mut found: Vec<Result<Vector, String>>) -> Result<Vector, EmbedError> {
+pub(super) fn question_vector(model: &str, mut found: Vec<Result<Vector, String>>) -> Result<Vector, EmbedError> {
     match found.pop() {
         Some(Ok(vector)) => Ok(vector),
         Some(Err(problem)) => Err(EmbedError::Declined { model: model.to_owned(), texts: vec![(0, problem)] }),

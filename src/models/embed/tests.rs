@@ -1,6 +1,6 @@
 //! What the embedders' unit tests share.
 
-use nouns::{
+use types::{
     config::{EmbedSettings, ModelSettings, Pipeline},
     model::{SpannedText, Vector},
 };

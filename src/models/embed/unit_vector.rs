@@ -2,7 +2,7 @@
 //!
 //! In: sums of vectors. Out: their direction. Sums are kept in 64 bits; the components of a vector have 32.
 
-use nouns::model::Vector;
+use types::model::Vector;
 
 /// The direction of a sum of weighted vectors, as if their tokens had been pooled together.
 ///

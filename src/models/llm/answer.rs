@@ -13,17 +13,18 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed};
-use nouns::model::{EventTime, Evidence, EvidenceUnit, Question, UnitId, Usage};
+use crate::llm::{Contract, LlmClient, LlmError, LlmRequest, ReplyPiece, RequestDependency, UsageMeter};
+use types::model::{EventTime, Evidence, EvidenceUnit, ModelUsage, Question, UnitId};
 
-use heart::recall::{CONTINUES, day_name, one_line, quote};
+use memory::recall::{CONTINUES, day_name, one_line, quote};
 
 /// The answer if there is no evidence.
 const NOTHING: &str = "Nothing in memory supports an answer.";
 
 /// An answer in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Answer {
+#[schemars(rename = "Answer")]
+pub struct LlmAnswer {
     /// The answer, concise.
     pub text: String,
     /// The reasoning that led to it.
@@ -33,7 +34,7 @@ pub struct Answer {
     pub citations: Vec<Citation>,
     /// The language model's usage for it; a cached reply counts with what it cost.
     #[serde(rename = "took")]
-    pub usage: Usage,
+    pub usage: ModelUsage,
 }
 
 /// A line of the context that an answer cites.
@@ -53,23 +54,23 @@ pub struct Citation {
 /// # Errors
 /// [`LlmError`]; words that were shown before it are void.
 pub fn answer(
-    llm: &Llm,
+    llm: &LlmClient,
     evidence: &Evidence,
     deadline: Option<Instant>,
-    meter: &Meter,
-    show: &mut dyn FnMut(Streamed<'_>),
-) -> Result<Answer, LlmError> {
+    meter: &UsageMeter,
+    show: &mut dyn FnMut(ReplyPiece<'_>),
+) -> Result<LlmAnswer, LlmError> {
     if evidence.units.is_empty() {
-        show(Streamed::Text(NOTHING));
-        let (citations, usage) = (Vec::new(), Usage::default());
-        return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), citations, usage });
+        show(ReplyPiece::Text(NOTHING));
+        let (citations, usage) = (Vec::new(), ModelUsage::default());
+        return Ok(LlmAnswer { text: NOTHING.to_owned(), reasoning: String::new(), citations, usage });
     }
     let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
     let request = LlmRequest {
         contract: Contract::Answer,
         bank: &evidence.question.bank,
-        depends_on: DependsOn::Turns(&turns),
+        depends_on: RequestDependency::Turns(&turns),
         input: &input,
         reply_tokens: None,
         deadline,
@@ -88,7 +89,7 @@ pub fn answer(
             citations.push(line.ok_or_else(|| format!("lines: there is no line {number}"))?.clone());
         }
         let (text, reasoning) = (reply.answer.trim().to_owned(), reply.reasoning.trim().to_owned());
-        Ok(Answer { text, reasoning, citations, usage: meter.total() })
+        Ok(LlmAnswer { text, reasoning, citations, usage: meter.total() })
     })
 }
 
@@ -182,7 +183,7 @@ struct AnswerReply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::{Bank, Cues, Excerpt};
+    use types::model::{Bank, Cues, Excerpt};
 
     fn at(text: &str) -> EventTime {
         EventTime::parse(text).unwrap()

@@ -16,23 +16,23 @@ use tracing::warn;
 use serde::de::DeserializeOwned;
 
 use super::{
-    cache::{self, RequestKey, Response, ResponseCache},
+    chat_completions::{ChatReply, LlmMessage},
     contract::Contract,
-    cost::{Expense, UsageByContract, WindowExpense},
+    cost::{ContractExpense, ContractUsage, WindowExpense},
+    endpoint_outage::EndpointOutage,
     error::LlmError,
-    in_flight::{InFlight, InFlightGuard},
-    lone_request::{self, LoneRequest},
-    outage::Outage,
+    in_flight_requests::{InFlightRequests, RequestGuard},
+    lone_chat_request::{self, LoneChatRequest},
     reply::parse,
-    request::{FieldStream, LlmRequest, Streamed},
+    request::{FieldStream, LlmRequest, ReplyPiece},
+    response_cache::{self, PaidResponse, RequestKey, ResponseCache},
     stream_field::FieldParser,
-    transport::{SendFailure, Transport},
-    wire::{ChatMessage, ChatReply},
+    transport::{ChatTransport, SendFailure},
 };
-use endpoint::{Failure, Probed, Suspects, Tries};
-use nouns::{
+use endpoint::{LoneTextFailure, ProbeOutcome, SuspectTexts, TryLimits};
+use types::{
     config::LlmSettings,
-    model::{Bank, Usage, WindowId},
+    model::{Bank, ModelUsage, WindowId},
     sync,
 };
 
@@ -46,24 +46,24 @@ const PROBE_TIME: Duration = Duration::from_secs(5);
 const QUOTED_BYTES: usize = 240;
 
 /// A language model behind an endpoint, with its cache of responses.
-pub struct Llm {
+pub struct LlmClient {
     /// This client, for the thread that sends a probe.
     own: Weak<Self>,
-    transport: Transport,
-    outage: Outage,
+    transport: ChatTransport,
+    outage: EndpointOutage,
     /// The requests that the endpoint failed on.
-    suspects: Suspects,
+    suspects: SuspectTexts,
     /// When the last probe found the endpoint away, and how.
     silent: Mutex<Option<(Instant, LlmError)>>,
-    in_flight: InFlight,
+    in_flight: InFlightRequests,
     /// Absent if responses are not cached.
     cache: Option<ResponseCache>,
     /// The last warning about the cache; the same warning is not logged twice in a row.
     said: Mutex<Option<String>>,
     /// Responses that this process paid for.
-    spent: UsageByContract,
+    spent: ContractUsage,
     /// Responses that this process used, cached ones included.
-    used: UsageByContract,
+    used: ContractUsage,
 }
 
 /// A request that is being answered, with its repair.
@@ -73,7 +73,7 @@ struct ActiveRequest<'a> {
     keys: Vec<WindowId>,
     deadline: Instant,
     /// Absent if the response is not cached.
-    guard: Option<InFlightGuard<'a>>,
+    guard: Option<RequestGuard<'a>>,
 }
 
 /// Removes the cache of responses in a directory, which nobody has open, and with it what was spent.
@@ -81,13 +81,13 @@ struct ActiveRequest<'a> {
 /// # Errors
 /// [`LlmError::Cache`] when the disk refuses.
 pub fn remove_cache(directory: &Path) -> Result<(), LlmError> {
-    cache::remove(directory)
+    response_cache::remove(directory)
 }
 
 /// The clients of this process, by the directory of their cache.
-static OPEN: LazyLock<Mutex<HashMap<Option<PathBuf>, Weak<Llm>>>> = LazyLock::new(Mutex::default);
+static OPEN: LazyLock<Mutex<HashMap<Option<PathBuf>, Weak<LlmClient>>>> = LazyLock::new(Mutex::default);
 
-impl Llm {
+impl LlmClient {
     /// The client for a cache directory. All callers of this process share it, and with it the
     /// limits and the cache. Without a directory nothing is cached, and a cap counts only what
     /// this process spends. Connects to nothing yet.
@@ -112,21 +112,21 @@ impl Llm {
         }
         let (cache, warning) = directory.as_deref().map(ResponseCache::open).transpose()?.unzip();
         warning.flatten().iter().for_each(|problem| warn!("{problem}"));
-        let mut total = Usage::default();
+        let mut total = ModelUsage::default();
         for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)? {
             total += usage;
         }
         let llm = Arc::new_cyclic(|own| Self {
             own: Weak::clone(own),
-            transport: Transport::new(settings, total),
-            outage: Outage::default(),
-            suspects: Suspects::default(),
+            transport: ChatTransport::new(settings, total),
+            outage: EndpointOutage::default(),
+            suspects: SuspectTexts::default(),
             silent: Mutex::default(),
-            in_flight: InFlight::default(),
+            in_flight: InFlightRequests::default(),
             cache,
             said: Mutex::default(),
-            spent: UsageByContract::default(),
-            used: UsageByContract::default(),
+            spent: ContractUsage::default(),
+            used: ContractUsage::default(),
         });
         open.retain(|_, client| client.strong_count() > 0);
         open.insert(directory, Arc::downgrade(&llm));
@@ -174,7 +174,7 @@ impl Llm {
         &self,
         request: &LlmRequest<'_>,
         field: &'static str,
-        show: &mut dyn FnMut(Streamed<'_>),
+        show: &mut dyn FnMut(ReplyPiece<'_>),
         accept: &mut dyn FnMut(T) -> Result<U, String>,
     ) -> Result<U, LlmError> {
         self.run(request, accept, Some((field, show)))
@@ -187,7 +187,7 @@ impl Llm {
         mut stream: Option<FieldStream<'_>>,
     ) -> Result<U, LlmError> {
         let contract = request.contract;
-        let mut messages = vec![ChatMessage::system(contract.prompt()), ChatMessage::user(request.input)];
+        let mut messages = vec![LlmMessage::system(contract.prompt()), LlmMessage::user(request.input)];
         let hash = self.hash(contract, request.input);
         let deadline = request.deadline.unwrap_or_else(|| Instant::now() + BACKGROUND_TIMEOUT);
         let keys = request.depends_on.keys();
@@ -199,11 +199,11 @@ impl Llm {
         // The cached repair belongs to the cached reply, so it is not looked up after a new reply.
         let mut cached = request.cacheable && !request.bypass_cache;
         // The replies, and what is wrong with the last of them.
-        let (mut replies, mut wrong) = (Vec::<(RequestKey, Response)>::new(), String::new());
+        let (mut replies, mut wrong) = (Vec::<(RequestKey, PaidResponse)>::new(), String::new());
         let mut step = 0;
         loop {
             let key = RequestKey { contract, hash, step };
-            let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
+            let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(ReplyPiece<'_>)));
             let asked = self.response(&active, &key, &messages, shown, cached);
             let (response, fresh) = match (asked, replies.pop()) {
                 // The reason for the repair says more than the fact that it does not fit into the context.
@@ -232,14 +232,14 @@ impl Llm {
                 return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: response.text });
             }
             step += 1;
-            messages.push(ChatMessage::assistant(quoted(&response)));
-            messages.push(ChatMessage::user(&format!(
+            messages.push(LlmMessage::assistant(quoted(&response)));
+            messages.push(LlmMessage::user(&format!(
                 "That cannot be used: {problem}\nWrite the whole JSON object again, with this put right."
             )));
             wrong = problem;
             replies.push((key, response));
             if let Some((_, show)) = &mut stream {
-                show(Streamed::Restart);
+                show(ReplyPiece::Restart);
             }
         }
     }
@@ -249,19 +249,19 @@ impl Llm {
         &self,
         active: &ActiveRequest<'_>,
         key: &RequestKey,
-        messages: &[ChatMessage],
+        messages: &[LlmMessage],
         mut stream: Option<FieldStream<'_>>,
         cached: bool,
-    ) -> Result<(Response, bool), LlmError> {
+    ) -> Result<(PaidResponse, bool), LlmError> {
         let ActiveRequest { request, keys, deadline, .. } = active;
         if cached && let Some(response) = self.lookup(request, key, keys)? {
             if let Some((field, show)) = &mut stream {
-                show(Streamed::Text(&FieldParser::new(field).push(&response.text)));
+                show(ReplyPiece::Text(&FieldParser::new(field).push(&response.text)));
             }
             self.count_used(request, response.usage);
             return Ok((response, false));
         }
-        let mut usage = Usage::default();
+        let mut usage = ModelUsage::default();
         let limit = self.completion_tokens(request);
         let sent = if request.deadline.is_some() {
             self.send_in_time(request, messages, limit, *deadline, stream, &mut usage)
@@ -272,7 +272,7 @@ impl Llm {
         let mut stored = self.pay(request.bank, key.contract, usage);
         let response = sent.map(|reply| {
             let cut_at = reply.cut.then_some(limit);
-            Response { text: reply.text, cut_at, repeats: reply.repeats, stopped: reply.stopped, usage }
+            PaidResponse { text: reply.text, cut_at, repeats: reply.repeats, stopped: reply.stopped, usage }
         });
         if let (Ok(response), false) = (&response, request.bypass_cache) {
             stored = stored.and(self.store(active, key, response));
@@ -286,18 +286,18 @@ impl Llm {
     fn send_in_time(
         &self,
         request: &LlmRequest<'_>,
-        messages: &[ChatMessage],
+        messages: &[LlmMessage],
         limit: u32,
         deadline: Instant,
         stream: Option<FieldStream<'_>>,
-        usage: &mut Usage,
+        usage: &mut ModelUsage,
     ) -> Result<ChatReply, LlmError> {
         let (budget, retries) = (deadline.saturating_duration_since(Instant::now()), self.settings().retries);
         self.outage.check(budget)?;
         let sent = self.transport.send(request.contract, messages, limit, deadline, stream, retries, usage);
         let failure = match sent {
             Ok(reply) => {
-                self.outage.answered();
+                self.outage.note_answer();
                 return Ok(reply);
             }
             Err(failure) => failure,
@@ -306,7 +306,7 @@ impl Llm {
             LlmError::Unavailable { .. } | LlmError::Deadline if failure.may_be_of_text() => {
                 self.probe_apart(request, budget, failure.error.clone());
             }
-            LlmError::Unavailable { .. } => self.outage.failed(budget, &failure.error),
+            LlmError::Unavailable { .. } => self.outage.note_failure(budget, &failure.error),
             _ => {}
         }
         Err(failure.error)
@@ -320,13 +320,13 @@ impl Llm {
         let (own, bank, contract) = (Weak::clone(&self.own), request.bank.clone(), request.contract);
         let probe = move || {
             let Some(llm) = own.upgrade() else { return };
-            let (from, mut usage) = (Instant::now(), Usage::default());
+            let (from, mut usage) = (Instant::now(), ModelUsage::default());
             let until = from + budget.max(PROBE_TIME);
             match llm.probe(contract, until, &mut usage) {
                 // A caller with less time than the probe took would wait in vain.
-                Ok(_) => llm.outage.failed(from.elapsed(), &LlmError::Deadline),
+                Ok(_) => llm.outage.note_failure(from.elapsed(), &LlmError::Deadline),
                 Err(LlmError::CapReached { .. }) => {}
-                Err(_) => llm.outage.failed(budget, &error),
+                Err(_) => llm.outage.note_failure(budget, &error),
             }
             llm.warn(llm.pay(&bank, contract, usage));
         };
@@ -340,10 +340,10 @@ impl Llm {
         &self,
         active: &ActiveRequest<'_>,
         key: &RequestKey,
-        messages: &[ChatMessage],
+        messages: &[LlmMessage],
         limit: u32,
         mut stream: Option<FieldStream<'_>>,
-        usage: &mut Usage,
+        usage: &mut ModelUsage,
     ) -> Result<ChatReply, LlmError> {
         let (contract, deadline) = (active.request.contract, active.deadline);
         let mut text = key.hash;
@@ -353,20 +353,20 @@ impl Llm {
         }
         let mut failed = None;
         if !self.suspects.has(&text) {
-            let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
+            let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(ReplyPiece<'_>)));
             let retries = self.settings().retries;
             let sent = self.transport.send(contract, messages, limit, deadline, shown, retries, usage);
             let failure = match sent {
                 Ok(reply) => {
-                    self.outage.answered();
+                    self.outage.note_answer();
                     return Ok(reply);
                 }
                 Err(failure) if failure.may_be_of_text() => failure,
                 Err(SendFailure { error, .. }) => return Err(error),
             };
-            let failure = lone_request::failure(failure);
+            let failure = lone_chat_request::failure(failure);
             // Of one that is refused, the probe is sent below.
-            if !matches!(failure, Failure::Refused(_))
+            if !matches!(failure, LoneTextFailure::Refused(_))
                 && let Err(away) = self.probe(contract, deadline, usage)
             {
                 self.suspects.add([text]);
@@ -374,10 +374,11 @@ impl Llm {
             }
             failed = Some(failure);
         }
-        let probe = |usage: &mut Usage| self.probe(contract, deadline, usage);
-        let (transport, probe) = (&self.transport, &probe as &dyn Fn(&mut Usage) -> Result<Probed, LlmError>);
-        let mut lone = LoneRequest { probe, transport, contract, messages, limit, deadline, stream, usage };
-        let taken = self.suspects.alone(&text, Tries::WHOLE, &mut lone, failed)?;
+        let probe = |usage: &mut ModelUsage| self.probe(contract, deadline, usage);
+        let (transport, probe) =
+            (&self.transport, &probe as &dyn Fn(&mut ModelUsage) -> Result<ProbeOutcome, LlmError>);
+        let mut lone = LoneChatRequest { probe, transport, contract, messages, limit, deadline, stream, usage };
+        let taken = self.suspects.alone(&text, TryLimits::WHOLE, &mut lone, failed)?;
         taken.map(|taken| taken.reply).map_err(|problem| LlmError::Rejected {
             url: self.url().to_owned(),
             problem: format!("{problem}, while it answers other requests"),
@@ -385,22 +386,22 @@ impl Llm {
     }
 
     /// Sends the probe. Of several that are due at a time in which the endpoint is away, one is sent.
-    fn probe(&self, contract: Contract, deadline: Instant, usage: &mut Usage) -> Result<Probed, LlmError> {
+    fn probe(&self, contract: Contract, deadline: Instant, usage: &mut ModelUsage) -> Result<ProbeOutcome, LlmError> {
         let mut silent = sync::lock(&self.silent);
         if let Some((at, error)) = &*silent
             && at.elapsed() < PROBE_TIME
         {
             return Err(error.clone());
         }
-        let found = lone_request::probe(&self.transport, contract, deadline, usage);
+        let found = lone_chat_request::probe(&self.transport, contract, deadline, usage);
         *silent = found.as_ref().err().map(|error| (Instant::now(), error.clone()));
         found
     }
 
     /// Counts what a request cost.
-    fn pay(&self, bank: &Bank, contract: Contract, usage: Usage) -> Result<(), LlmError> {
+    fn pay(&self, bank: &Bank, contract: Contract, usage: ModelUsage) -> Result<(), LlmError> {
         self.spent.add(contract, usage);
-        let cache = self.cache.as_ref().filter(|_| usage != Usage::default());
+        let cache = self.cache.as_ref().filter(|_| usage != ModelUsage::default());
         cache.map_or(Ok(()), |cache| cache.spend(bank, contract, usage))
     }
 
@@ -410,7 +411,7 @@ impl Llm {
         request.reply_tokens.map_or(limit, |tokens| tokens.min(limit))
     }
 
-    fn count_used(&self, request: &LlmRequest<'_>, usage: Usage) {
+    fn count_used(&self, request: &LlmRequest<'_>, usage: ModelUsage) {
         self.used.add(request.contract, usage);
         request.meter.add(usage);
     }
@@ -421,14 +422,14 @@ impl Llm {
         request: &LlmRequest<'_>,
         key: &RequestKey,
         keys: &[WindowId],
-    ) -> Result<Option<Response>, LlmError> {
+    ) -> Result<Option<PaidResponse>, LlmError> {
         let found = self.cache.as_ref().map_or(Ok(None), |cache| cache.lookup(request.bank, key, keys))?;
         let limit = self.completion_tokens(request);
         Ok(found.filter(|response| response.cut_at.is_none_or(|at| at >= limit)))
     }
 
     /// Caches a response, unless what it depends on changed while the model wrote it.
-    fn store(&self, active: &ActiveRequest<'_>, key: &RequestKey, response: &Response) -> Result<(), LlmError> {
+    fn store(&self, active: &ActiveRequest<'_>, key: &RequestKey, response: &PaidResponse) -> Result<(), LlmError> {
         let (Some(cache), Some(guard)) = (&self.cache, &active.guard) else { return Ok(()) };
         guard.run_if_valid(|| cache.store(active.request.bank, key, &active.keys, response))
     }
@@ -456,13 +457,13 @@ impl Llm {
 
     /// What this process spent, by contract.
     #[must_use]
-    pub fn spent(&self) -> Vec<(Contract, Usage)> {
+    pub fn spending(&self) -> Vec<(Contract, ModelUsage)> {
         self.spent.by_contract()
     }
 
     /// The cost of the responses that this process used, by contract, cached ones included.
     #[must_use]
-    pub fn used(&self) -> Vec<(Contract, Usage)> {
+    pub fn used_response_cost(&self) -> Vec<(Contract, ModelUsage)> {
         self.used.by_contract()
     }
 
@@ -470,9 +471,9 @@ impl Llm {
     ///
     /// # Errors
     /// [`LlmError::Cache`] when it cannot be read.
-    pub fn expenses(&self) -> Result<Vec<Expense>, LlmError> {
+    pub fn expenses(&self) -> Result<Vec<ContractExpense>, LlmError> {
         let found = self.cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)?;
-        Ok(found.into_iter().map(|(bank, contract, usage)| Expense { bank, contract, usage }).collect())
+        Ok(found.into_iter().map(|(bank, contract, usage)| ContractExpense { bank, contract, usage }).collect())
     }
 
     /// Writes the cache of responses into new files, without what was evicted.
@@ -506,7 +507,7 @@ impl Llm {
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses; nothing is evicted then.
     pub fn evict_turns<'t>(&self, bank: &Bank, turns: impl Iterator<Item = &'t str>) -> Result<(), LlmError> {
-        self.evict(bank, &turns.map(cache::turn_key).collect::<Vec<_>>(), |_, _| false)
+        self.evict(bank, &turns.map(response_cache::turn_key).collect::<Vec<_>>(), |_, _| false)
     }
 
     /// Evicts the responses of every bank that is not `ours`.
@@ -530,7 +531,7 @@ impl Llm {
 
 /// The part of the reply that a repair quotes. A small model repeats a loop that it is shown, so the rest of a reply
 /// that never ended is left out.
-fn quoted(response: &Response) -> &str {
+fn quoted(response: &PaidResponse) -> &str {
     if !response.repeats && response.cut_at.is_none() {
         return &response.text;
     }
@@ -540,14 +541,14 @@ fn quoted(response: &Response) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::Usage;
+    use types::model::ModelUsage;
 
     #[test]
     fn a_repair_quotes_a_whole_reply_and_only_the_start_of_one_that_never_ended() {
         let text = "ä".repeat(1_000);
         let response = |cut_at, repeats| {
-            let (text, usage) = (text.clone(), Usage::default());
-            Response { text, cut_at, repeats, stopped: None, usage }
+            let (text, usage) = (text.clone(), ModelUsage::default());
+            PaidResponse { text, cut_at, repeats, stopped: None, usage }
         };
         assert_eq!(quoted(&response(None, false)), text);
         for endless in [response(Some(16), false), response(None, true)] {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::schema_check::SchemaCheck;
-use nouns::config::LlmSettings;
+use types::config::LlmSettings;
 
 /// One kind of request: its instructions and its reply's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

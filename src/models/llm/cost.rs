@@ -9,21 +9,21 @@ use std::sync::Mutex;
 use serde::Serialize;
 
 use super::contract::Contract;
-use nouns::{
-    model::{Usage, WindowId},
+use types::{
+    model::{ModelUsage, WindowId},
     sync,
 };
 
 /// What was spent on one bank and contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Expense {
+pub struct ContractExpense {
     /// The bank.
     pub bank: String,
     /// The contract.
     pub contract: Contract,
     /// Calls, tokens and time.
     #[serde(flatten)]
-    pub usage: Usage,
+    pub usage: ModelUsage,
 }
 
 /// What was spent on one window.
@@ -36,35 +36,35 @@ pub struct WindowExpense {
     pub window: WindowId,
     /// Calls, tokens and time.
     #[serde(flatten)]
-    pub usage: Usage,
+    pub usage: ModelUsage,
 }
 
 /// Adds up the usage of several requests, cached responses included.
 #[derive(Debug, Default)]
-pub struct Meter(Mutex<Usage>);
+pub struct UsageMeter(Mutex<ModelUsage>);
 
-impl Meter {
+impl UsageMeter {
     /// The usage so far.
     #[must_use]
-    pub fn total(&self) -> Usage {
+    pub fn total(&self) -> ModelUsage {
         *sync::lock(&self.0)
     }
 
-    pub(super) fn add(&self, usage: Usage) {
+    pub(super) fn add(&self, usage: ModelUsage) {
         *sync::lock(&self.0) += usage;
     }
 }
 
 /// Usage by contract.
 #[derive(Default)]
-pub(super) struct UsageByContract(Mutex<[Usage; Contract::ALL.len()]>);
+pub(super) struct ContractUsage(Mutex<[ModelUsage; Contract::ALL.len()]>);
 
-impl UsageByContract {
-    pub(super) fn add(&self, contract: Contract, usage: Usage) {
+impl ContractUsage {
+    pub(super) fn add(&self, contract: Contract, usage: ModelUsage) {
         sync::lock(&self.0)[contract as usize] += usage;
     }
 
-    pub(super) fn by_contract(&self) -> Vec<(Contract, Usage)> {
+    pub(super) fn by_contract(&self) -> Vec<(Contract, ModelUsage)> {
         Contract::ALL.into_iter().zip(*sync::lock(&self.0)).collect()
     }
 }

@@ -12,12 +12,12 @@ use std::{collections::BTreeSet, fmt::Write, ops::Range, sync::Arc};
 
 use serde::Deserialize;
 
-use crate::llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan};
-use heart::extract::{DraftPart, DraftUnit, Extractor, caption, rules::RulesExtractor};
-use heart::language::{grounding::Grounding, languages::language_of};
-use nouns::{
+use crate::llm::{self, Contract, LlmClient, LlmError, LlmRequest, ModelTimeSpan, RequestDependency, UsageMeter};
+use memory::extract::{DraftPart, DraftUnit, Extractor, caption, rules_extractor::RulesExtractor};
+use memory::language::{grounding::GroundingTexts, multilingual::language_of};
+use types::{
     config::{ExtractSettings, LlmSettings},
-    model::{Cues, EventTime, Interval, Language, Marks, Usage, Window, WindowTurn},
+    model::{Cues, EventTime, Interval, Language, ModelUsage, TextFeatures, Window, WindowTurn},
 };
 
 /// The number of turns before a later stretch of a window that are sent with it as context.
@@ -32,25 +32,25 @@ const VERSION: &str = "llm/1";
 
 /// The extractor that asks a language model.
 pub struct LlmExtractor {
-    llm: Arc<Llm>,
+    llm: Arc<LlmClient>,
     name: String,
     /// The rules decide whether a window contains anything if the model finds nothing.
     rules: RulesExtractor,
     bypass_cache: bool,
-    meter: Meter,
+    meter: UsageMeter,
 }
 
 impl LlmExtractor {
     /// An extractor that asks `llm`; with `bypass_cache`, also for windows whose replies are cached.
     #[must_use]
-    pub fn new(llm: Arc<Llm>, rules: &ExtractSettings, bypass_cache: bool) -> Self {
+    pub fn new(llm: Arc<LlmClient>, rules: &ExtractSettings, bypass_cache: bool) -> Self {
         let name = format!("{VERSION} {} {}", llm.settings().model, Contract::Extract.hash());
-        Self { llm, name, rules: RulesExtractor::new(rules), bypass_cache, meter: Meter::default() }
+        Self { llm, name, rules: RulesExtractor::new(rules), bypass_cache, meter: UsageMeter::default() }
     }
 
     /// The cost of the windows that it has read.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> ModelUsage {
         self.meter.total()
     }
 }
@@ -87,13 +87,13 @@ impl Extractor for LlmExtractor {
 }
 
 impl LlmExtractor {
-    fn ask(&self, window: &Window, stretch: &Stretch) -> Result<Vec<DraftUnit>, LlmError> {
+    fn ask(&self, window: &Window, stretch: &WindowExcerpt) -> Result<Vec<DraftUnit>, LlmError> {
         let input = input(window, stretch);
         let says_something = self.says_something(window, stretch);
         let request = LlmRequest {
             contract: Contract::Extract,
             bank: &window.bank,
-            depends_on: DependsOn::Window(&window.id),
+            depends_on: RequestDependency::Window(&window.id),
             input: &input,
             reply_tokens: Some(reply_tokens(&input)),
             deadline: None,
@@ -112,7 +112,7 @@ impl LlmExtractor {
     }
 
     /// Whether the rules find something in a stretch.
-    fn says_something(&self, window: &Window, stretch: &Stretch) -> bool {
+    fn says_something(&self, window: &Window, stretch: &WindowExcerpt) -> bool {
         let turns = window.turns.get(stretch.start..stretch.shown.end).unwrap_or_default();
         let drafts = self.rules.extract(window).unwrap_or_default();
         drafts.iter().any(|draft| turns.iter().any(|turn| draft.sources.contains(&turn.turn.turn)))
@@ -121,14 +121,14 @@ impl LlmExtractor {
 
 /// A part of a window that is sent in one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stretch {
+struct WindowExcerpt {
     /// The turns that are sent, context included, as indexes into the window's turns.
     shown: Range<usize>,
     /// The index of the first turn that is not context.
     start: usize,
 }
 
-impl Stretch {
+impl WindowExcerpt {
     /// How many turns it has that are not context.
     fn turns(&self) -> usize {
         self.shown.end - self.start
@@ -143,9 +143,9 @@ pub fn inputs(window: &Window, settings: &LlmSettings) -> Vec<String> {
 
 /// The whole window if that fits into the model's context, otherwise its halves, and so on down to single turns. A turn
 /// that does not fit by itself is still a stretch, which is refused before it is sent.
-fn stretches(window: &Window, settings: &LlmSettings) -> Vec<Stretch> {
+fn stretches(window: &Window, settings: &LlmSettings) -> Vec<WindowExcerpt> {
     let start = window.turns.iter().position(|t| !t.context).unwrap_or(window.turns.len());
-    let (mut found, mut open) = (Vec::new(), live(window, [Stretch { shown: 0..window.turns.len(), start }]));
+    let (mut found, mut open) = (Vec::new(), live(window, [WindowExcerpt { shown: 0..window.turns.len(), start }]));
     while let Some(stretch) = open.pop() {
         let text = input(window, &stretch);
         if stretch.turns() < 2 || llm::fits(settings, Contract::Extract, &text, reply_tokens(&text)) {
@@ -158,22 +158,22 @@ fn stretches(window: &Window, settings: &LlmSettings) -> Vec<Stretch> {
 }
 
 /// Splits a stretch of two turns or more into two, each with the turns before it.
-fn halves(window: &Window, stretch: &Stretch) -> Vec<Stretch> {
+fn halves(window: &Window, stretch: &WindowExcerpt) -> Vec<WindowExcerpt> {
     let middle = stretch.start + stretch.turns() / 2;
-    let first = Stretch { shown: stretch.shown.start..middle, start: stretch.start };
-    let second = Stretch { shown: middle.saturating_sub(CONTEXT_TURNS)..stretch.shown.end, start: middle };
+    let first = WindowExcerpt { shown: stretch.shown.start..middle, start: stretch.start };
+    let second = WindowExcerpt { shown: middle.saturating_sub(CONTEXT_TURNS)..stretch.shown.end, start: middle };
     live(window, [first, second])
 }
 
 /// The stretches that have a turn to read: neither context nor deleted.
-fn live<const N: usize>(window: &Window, stretches: [Stretch; N]) -> Vec<Stretch> {
-    let has_turns = |s: &Stretch| window.turns[s.start..s.shown.end].iter().any(|t| !t.deleted);
+fn live<const N: usize>(window: &Window, stretches: [WindowExcerpt; N]) -> Vec<WindowExcerpt> {
+    let has_turns = |s: &WindowExcerpt| window.turns[s.start..s.shown.end].iter().any(|t| !t.deleted);
     stretches.into_iter().filter(has_turns).collect()
 }
 
 /// The text that the model is sent for a stretch: its turns, with their numbers in the window, from
 /// 1. Deleted turns are left out, but the numbers of the others do not change.
-fn input(window: &Window, stretch: &Stretch) -> String {
+fn input(window: &Window, stretch: &WindowExcerpt) -> String {
     let mut out = String::from("context\n");
     for (index, window_turn) in window.turns.iter().enumerate().take(stretch.shown.end).skip(stretch.shown.start) {
         if index == stretch.start {
@@ -213,11 +213,11 @@ pub fn has_turns(window: &Window) -> bool {
 
 /// The estimated cost of a window's requests, if each reply is as long as its turns.
 #[must_use]
-pub fn estimate(window: &Window, settings: &LlmSettings) -> Usage {
-    let mut usage = Usage::default();
+pub fn estimate(window: &Window, settings: &LlmSettings) -> ModelUsage {
+    let mut usage = ModelUsage::default();
     for input in inputs(window, settings) {
         let turns = input.split_once(TURNS).map_or(input.as_str(), |(_, turns)| turns);
-        usage += Usage {
+        usage += ModelUsage {
             calls: 1,
             prompt_tokens: llm::prompt_tokens(Contract::Extract, &input),
             completion_tokens: llm::tokens(turns),
@@ -239,11 +239,11 @@ struct UnitReply {
     sources: Vec<i64>,
     participants: Vec<String>,
     locations: Vec<String>,
-    time: Option<TimeSpan>,
+    time: Option<ModelTimeSpan>,
 }
 
 /// The drafts, without duplicates; or everything that is wrong with the reply.
-fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
+fn read(window: &Window, stretch: &WindowExcerpt, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
     let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
     let grounds = grounds(window);
     for (number, unit) in (1..).zip(&reply.units) {
@@ -263,9 +263,9 @@ fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<V
 /// The draft of a unit; `None` if it rests only on turns of the previous window or stretch, which states it itself.
 fn draft(
     window: &Window,
-    stretch: &Stretch,
+    stretch: &WindowExcerpt,
     unit: &UnitReply,
-    grounds: &Grounding,
+    grounds: &GroundingTexts,
 ) -> Result<Option<DraftUnit>, String> {
     let restatement = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
     if restatement.is_empty() {
@@ -289,7 +289,7 @@ fn draft(
         said_at,
         text: restatement.clone(),
         range: None,
-        marks: Marks { language: language_of(&restatement, Language::En), ..Marks::default() },
+        marks: TextFeatures { language: language_of(&restatement, Language::En), ..TextFeatures::default() },
     };
     Ok(Some(DraftUnit {
         cues: Cues {
@@ -314,7 +314,11 @@ fn exact_moment(time: Interval, said_at: EventTime) -> Interval {
 }
 
 /// The turns of a stretch with these numbers, each once, in order, with their indexes.
-fn sources<'w>(window: &'w Window, stretch: &Stretch, numbers: &[i64]) -> Result<Vec<(usize, &'w WindowTurn)>, String> {
+fn sources<'w>(
+    window: &'w Window,
+    stretch: &WindowExcerpt,
+    numbers: &[i64],
+) -> Result<Vec<(usize, &'w WindowTurn)>, String> {
     let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
     let turn = |number: i64| {
         let index = usize::try_from(number.checked_sub(1)?).ok().filter(|index| stretch.shown.contains(index))?;
@@ -324,8 +328,8 @@ fn sources<'w>(window: &'w Window, stretch: &Stretch, numbers: &[i64]) -> Result
 }
 
 /// The window's text, to check that it names a person or place.
-fn grounds(window: &Window) -> Grounding {
-    let mut grounds = Grounding::default();
+fn grounds(window: &Window) -> GroundingTexts {
+    let mut grounds = GroundingTexts::default();
     for window_turn in window.turns.iter().filter(|t| !t.deleted) {
         grounds.add(&window_turn.turn.speaker);
         grounds.add(&window_turn.turn.text);
@@ -339,7 +343,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use nouns::model::{Bank, SessionId, Turn, WindowId};
+    use types::model::{Bank, SessionId, Turn, WindowId};
 
     fn window(turns: &[(&str, &str, bool)]) -> Window {
         let bank = Bank::parse("b").unwrap();
@@ -361,10 +365,10 @@ mod tests {
     fn settings(context_tokens: u32) -> LlmSettings {
         let text =
             format!("version = 1\n[llm]\nendpoint = \"http://x/v1\"\nmodel = \"m\"\ncontext_tokens = {context_tokens}");
-        nouns::config::Pipeline::parse(&text).unwrap().llm
+        types::config::Pipeline::parse(&text).unwrap().llm
     }
 
-    fn whole(window: &Window) -> Stretch {
+    fn whole(window: &Window) -> WindowExcerpt {
         stretches(window, &settings(0)).remove(0)
     }
 
@@ -450,7 +454,7 @@ mod tests {
             "The harbour office opens at nine, and Marta waits for the key with her brother and the dog. ".repeat(6);
         let turns: Vec<(&str, &str, bool)> = (0..9).map(|i| ("Ann", said.as_str(), i == 0)).collect();
         let window = window(&turns);
-        assert_eq!(stretches(&window, &settings(0)), [Stretch { shown: 0..9, start: 1 }]);
+        assert_eq!(stretches(&window, &settings(0)), [WindowExcerpt { shown: 0..9, start: 1 }]);
         let small = settings(3_000);
         let parts = stretches(&window, &small);
         assert!(parts.len() > 1, "{parts:?}");

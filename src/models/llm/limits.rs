@@ -18,8 +18,8 @@ use governor::{
 };
 
 use super::error::LlmError;
-use endpoint::NotBefore;
-use nouns::{config::LlmSettings, model::Usage, sync};
+use endpoint::RetryAfterGate;
+use types::{config::LlmSettings, model::ModelUsage, sync};
 
 /// The limits of one client.
 pub(super) struct RequestLimits {
@@ -31,17 +31,17 @@ pub(super) struct RequestLimits {
     reserved: Mutex<(u64, u64)>,
     less_reserved: Condvar,
     /// When the endpoint's `Retry-After` ends.
-    pub(super) not_before: NotBefore,
+    pub(super) not_before: RetryAfterGate,
 }
 
 /// Permission to send one request, returned when it is dropped.
-pub(super) struct Permit<'l> {
+pub(super) struct RequestPermit<'l> {
     limits: &'l RequestLimits,
     prompt_tokens: u64,
     completion_tokens: u64,
 }
 
-impl Drop for Permit<'_> {
+impl Drop for RequestPermit<'_> {
     fn drop(&mut self) {
         let mut reserved = sync::lock(&self.limits.reserved);
         reserved.0 = reserved.0.saturating_sub(self.prompt_tokens);
@@ -66,7 +66,7 @@ impl RequestLimits {
             per_minute,
             reserved: Mutex::default(),
             less_reserved: Condvar::default(),
-            not_before: NotBefore::default(),
+            not_before: RetryAfterGate::default(),
         }
     }
 
@@ -78,17 +78,17 @@ impl RequestLimits {
     pub(super) fn acquire(
         &self,
         settings: &LlmSettings,
-        spent: impl Fn() -> Usage,
+        spent: impl Fn() -> ModelUsage,
         (prompt_tokens, completion_tokens): (u64, u64),
         deadline: Instant,
-    ) -> Result<Permit<'_>, LlmError> {
+    ) -> Result<RequestPermit<'_>, LlmError> {
         let left = deadline.saturating_duration_since(Instant::now());
         match self.slots.recv_timeout(left) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(LlmError::Deadline),
         }
         // The permit is made before the cap is checked, so that an error returns the slot.
-        let mut permit = Permit { limits: self, prompt_tokens: 0, completion_tokens: 0 };
+        let mut permit = RequestPermit { limits: self, prompt_tokens: 0, completion_tokens: 0 };
         let mut reserved = sync::lock(&self.reserved);
         loop {
             let spent = spent();
@@ -128,7 +128,7 @@ impl RequestLimits {
     }
 }
 
-fn check_caps(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: u64) -> Result<(), LlmError> {
+fn check_caps(settings: &LlmSettings, spent: &ModelUsage, prompts: u64, completions: u64) -> Result<(), LlmError> {
     let tokens = spent.tokens() + prompts + completions;
     if settings.cap_tokens > 0 && tokens > settings.cap_tokens {
         return Err(LlmError::CapReached {
@@ -153,7 +153,7 @@ fn check_caps(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::config::Pipeline;
+    use types::config::Pipeline;
 
     fn settings(more: &str) -> LlmSettings {
         let text = format!("version = 1\n[llm]\nendpoint = \"http://x/v1\"\nmodel = \"m\"\n{more}");
@@ -168,7 +168,7 @@ mod tests {
     fn requests_beyond_in_flight_wait() {
         let settings = settings("in_flight = 2");
         let limits = RequestLimits::new(&settings);
-        let acquire = || limits.acquire(&settings, Usage::default, (10, 16), soon());
+        let acquire = || limits.acquire(&settings, ModelUsage::default, (10, 16), soon());
         let (first, _second) = (acquire().expect("room"), acquire().expect("room"));
         assert!(matches!(acquire(), Err(LlmError::Deadline)));
         drop(first);
@@ -179,18 +179,18 @@ mod tests {
     fn tokens_per_minute_are_limited() {
         let settings = settings("tokens_per_minute = 100");
         let limits = RequestLimits::new(&settings);
-        assert!(limits.acquire(&settings, Usage::default, (60, 16), soon()).is_ok());
-        assert!(matches!(limits.acquire(&settings, Usage::default, (60, 16), soon()), Err(LlmError::Deadline)));
+        assert!(limits.acquire(&settings, ModelUsage::default, (60, 16), soon()).is_ok());
+        assert!(matches!(limits.acquire(&settings, ModelUsage::default, (60, 16), soon()), Err(LlmError::Deadline)));
         // A request larger than a minute's tokens takes the whole minute.
         let large = RequestLimits::new(&settings);
-        assert!(large.acquire(&settings, Usage::default, (10_000, 16), soon()).is_ok());
+        assert!(large.acquire(&settings, ModelUsage::default, (10_000, 16), soon()).is_ok());
     }
 
     #[test]
     fn the_cap_counts_requests_in_flight() {
         let settings = settings("cap_tokens = 100\nin_flight = 8");
         let limits = RequestLimits::new(&settings);
-        let spent = || Usage { prompt_tokens: 30, completion_tokens: 10, ..Usage::default() };
+        let spent = || ModelUsage { prompt_tokens: 30, completion_tokens: 10, ..ModelUsage::default() };
         let first = limits.acquire(&settings, spent, (20, 16), soon()).expect("76 of 100");
         let waited = limits.acquire(&settings, spent, (20, 16), soon()).err();
         assert_eq!(waited, Some(LlmError::Deadline), "112 of 100 while the first is in flight");
@@ -203,9 +203,9 @@ mod tests {
             assert!(second.join().expect("no panic"), "a refused request reserves nothing");
         });
         let priced = self::settings("cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0");
-        assert!(RequestLimits::new(&priced).acquire(&priced, Usage::default, (10, 16), soon()).is_ok(), "0.00042");
+        assert!(RequestLimits::new(&priced).acquire(&priced, ModelUsage::default, (10, 16), soon()).is_ok(), "0.00042");
         let error = RequestLimits::new(&priced)
-            .acquire(&priced, Usage::default, (100, 16), soon())
+            .acquire(&priced, ModelUsage::default, (100, 16), soon())
             .err()
             .expect("0.00132")
             .to_string();

@@ -10,44 +10,44 @@
 //! - `extractor`, `planner`, `answer`: what the model is asked: to extract units, to plan, to answer in words.
 //! - `client`: cache, repair, and eviction when turns change; `request`, `error`: its input and failures.
 //! - `contract`: prompts and schemas; `reply`: a response checked against its schema (`schema_check`); `stream_field`:
-//!   a field of a reply that is still being written; `thoughts`: the thoughts that a model writes before it;
-//!   `repetition`: stops a reply that repeats itself; `span`: times as models write them.
-//! - `cache`: responses on disk; `in_flight`: one request at a time for the same content.
-//! - `lone_request`: whether a text or the endpoint is the cause of a failure.
-//! - `transport`: retries and backoff; `outage`: failing fast while the endpoint is down; `limits`: concurrency, tokens
-//!   per minute, and caps on spending; `wire`: the protocol.
+//!   a field of a reply that is still being written; `thought_filter`: the thoughts that a model writes before it;
+//!   `repetition`: stops a reply that repeats itself; `model_time_span`: times as models write them.
+//! - `response_cache`: responses on disk; `in_flight_requests`: one request at a time for the same content.
+//! - `lone_chat_request`: whether a text or the endpoint is the cause of a failure.
+//! - `transport`: retries and backoff; `endpoint_outage`: failing fast while the endpoint is down; `limits`: concurrency, tokens
+//!   per minute, and caps on spending; `chat_completions`: the protocol.
 //! - `cost`: what was spent; `tokens`: what a text will cost, and whether it fits into the model's context.
 
 mod answer;
-mod cache;
+mod chat_completions;
 mod client;
 mod contract;
 mod cost;
+mod endpoint_outage;
 mod error;
 pub mod extractor;
-mod in_flight;
+mod in_flight_requests;
 mod limits;
-mod lone_request;
-mod outage;
+mod lone_chat_request;
+mod model_time_span;
 mod planner;
 mod repetition;
 mod reply;
 mod request;
+mod response_cache;
 mod schema_check;
-mod span;
 mod stream_field;
-mod thoughts;
+mod thought_filter;
 mod tokens;
 mod transport;
-mod wire;
 
-pub use answer::{Answer, Citation, answer};
-pub use client::{Llm, remove_cache};
+pub use answer::{Citation, LlmAnswer, answer};
+pub use client::{LlmClient, remove_cache};
 pub use contract::Contract;
-pub use cost::{Expense, Meter, WindowExpense};
+pub use cost::{ContractExpense, UsageMeter, WindowExpense};
 pub use error::LlmError;
 pub use extractor::LlmExtractor;
+pub use model_time_span::ModelTimeSpan;
 pub use planner::LlmPlanner;
-pub use request::{DependsOn, LlmRequest, Streamed};
-pub use span::TimeSpan;
+pub use request::{LlmRequest, ReplyPiece, RequestDependency};
 pub use tokens::{fits, prompt_tokens, tokens};

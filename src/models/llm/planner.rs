@@ -10,15 +10,15 @@ use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan};
-use heart::recall::{COVERED, Candidate, Planner, RulesPlanner, cue_text, cues, rho};
-use heart::{
-    language::{grounding::Grounding, question::ReadQuestion},
-    memory::FamiliarParts,
+use crate::llm::{Contract, LlmClient, LlmError, LlmRequest, ModelTimeSpan, RequestDependency, UsageMeter};
+use memory::recall::{COVERED, EvidenceCandidate, Planner, RulesPlanner, cue_text, question_cues, rho};
+use memory::{
+    index::FamiliarityResult,
+    language::{grounding::GroundingTexts, question::ParsedQuestion},
 };
-use nouns::{
+use types::{
     config::{LLM, RecallSettings},
-    model::{Cues, Plan, QuestionCues, Target, Usage, canonical_name},
+    model::{Cues, ModelUsage, Plan, QuestionCues, Target, canonical_name},
 };
 
 /// The minimum and maximum number of keywords of a question (the cue contract of the paper's appendix).
@@ -28,13 +28,13 @@ const HOPELESS: &str = "nothing found so far leads on";
 
 /// The planner that asks a language model.
 pub struct LlmPlanner {
-    llm: Arc<Llm>,
+    llm: Arc<LlmClient>,
     rules: RulesPlanner,
     makes_plans: bool,
     makes_cues: bool,
     deadline: Instant,
     cacheable: bool,
-    meter: Meter,
+    meter: UsageMeter,
 }
 
 impl LlmPlanner {
@@ -42,7 +42,7 @@ impl LlmPlanner {
     /// the rules answer. With `cacheable` the replies are cached for later runs of the same question.
     #[must_use]
     pub fn new(
-        llm: Arc<Llm>,
+        llm: Arc<LlmClient>,
         rules: RulesPlanner,
         settings: &RecallSettings,
         deadline: Instant,
@@ -55,15 +55,15 @@ impl LlmPlanner {
             makes_cues: settings.cues_by == LLM,
             deadline,
             cacheable,
-            meter: Meter::default(),
+            meter: UsageMeter::default(),
         }
     }
 
     fn request<'r>(
         &'r self,
         contract: Contract,
-        question: &'r ReadQuestion<'_>,
-        depends_on: DependsOn<'r>,
+        question: &'r ParsedQuestion<'_>,
+        depends_on: RequestDependency<'r>,
         input: &'r str,
     ) -> LlmRequest<'r> {
         LlmRequest {
@@ -83,13 +83,13 @@ impl LlmPlanner {
         Some(format!("{} (prompt {})", self.llm.settings().model, contract.hash()))
     }
 
-    fn ask_cues(&self, question: &ReadQuestion<'_>, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
+    fn ask_cues(&self, question: &ParsedQuestion<'_>, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
         let input = json!({"question": question.text(), "asked_at": question.question().asked_at}).to_string();
-        let request = self.request(Contract::Cues, question, DependsOn::Nothing, &input);
+        let request = self.request(Contract::Cues, question, RequestDependency::Nothing, &input);
         let offset = question.question().asked_at.map_or(0, |at| at.offset_seconds);
         self.llm.ask(&request, &mut |reply: CuesReply| {
             let time = reply.time.as_ref().map(|span| span.interval(offset)).transpose()?;
-            let mut wording = Grounding::default();
+            let mut wording = GroundingTexts::default();
             wording.add(question.text());
             let mut keywords: Vec<String> = Vec::new();
             for keyword in reply.keywords.iter().map(|k| k.trim()) {
@@ -120,14 +120,14 @@ impl LlmPlanner {
 
     fn ask_plan(
         &self,
-        question: &ReadQuestion<'_>,
+        question: &ParsedQuestion<'_>,
         cues: &QuestionCues,
-        evidence: &[Candidate],
+        evidence: &[EvidenceCandidate],
         round: u32,
         settings: &RecallSettings,
     ) -> Result<Plan, LlmError> {
         // Best first, by ρ, which does not need the model.
-        let mut best: Vec<(f64, &Candidate)> = rho(evidence, settings).into_iter().zip(evidence).collect();
+        let mut best: Vec<(f64, &EvidenceCandidate)> = rho(evidence, settings).into_iter().zip(evidence).collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.unit.id.cmp(&b.1.unit.id)));
         let (mut labels, mut shown) = (BTreeMap::new(), Vec::with_capacity(best.len()));
         for (number, (_, candidate)) in (1..).zip(&best) {
@@ -141,7 +141,7 @@ impl LlmPlanner {
         })
         .to_string();
         let turns: Vec<String> = evidence.iter().flat_map(|c| c.unit.sources().map(str::to_owned)).collect();
-        let request = self.request(Contract::Plan, question, DependsOn::Turns(&turns), &input);
+        let request = self.request(Contract::Plan, question, RequestDependency::Turns(&turns), &input);
         let offset =
             question.question().asked_at.or(evidence.first().map(|c| c.unit.said_at)).map_or(0, |t| t.offset_seconds);
         let sufficiency = self.rules.sufficiency(question, cues, evidence);
@@ -201,8 +201,8 @@ impl LlmPlanner {
 }
 
 impl Planner for LlmPlanner {
-    fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
-        let rules = cues(question);
+    fn cues(&self, question: &ParsedQuestion<'_>) -> QuestionCues {
+        let rules = question_cues(question);
         if !self.makes_cues {
             return rules;
         }
@@ -211,9 +211,9 @@ impl Planner for LlmPlanner {
 
     fn plan(
         &self,
-        question: &ReadQuestion<'_>,
+        question: &ParsedQuestion<'_>,
         cues: &QuestionCues,
-        evidence: &[Candidate],
+        evidence: &[EvidenceCandidate],
         round: u32,
         settings: &RecallSettings,
     ) -> Plan {
@@ -226,11 +226,11 @@ impl Planner for LlmPlanner {
             .unwrap_or_else(|error| Plan { note: fallback_note(&error), ..rules() })
     }
 
-    fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64 {
+    fn agreement(&self, question: &ParsedQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarityResult) -> f64 {
         self.rules.agreement(question, cues, familiar)
     }
 
-    fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<ModelUsage> {
         Some(self.meter.total())
     }
 }
@@ -240,7 +240,7 @@ fn fallback_note(error: &dyn Display) -> Option<String> {
 }
 
 /// The words of a unit: its quoted parts, or its restatement.
-fn words(candidate: &Candidate) -> String {
+fn words(candidate: &EvidenceCandidate) -> String {
     match &candidate.excerpt {
         Some(excerpt) if !candidate.unit.is_restated() => {
             let parts = excerpt.iter().filter_map(|at| candidate.unit.part(*at));
@@ -263,7 +263,7 @@ struct CuesReply {
     keywords: Vec<String>,
     participants: Vec<String>,
     locations: Vec<String>,
-    time: Option<TimeSpan>,
+    time: Option<ModelTimeSpan>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -279,5 +279,5 @@ struct TargetReply {
     sentence: String,
     participants: Vec<String>,
     locations: Vec<String>,
-    time: Option<TimeSpan>,
+    time: Option<ModelTimeSpan>,
 }

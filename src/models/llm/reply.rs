@@ -7,17 +7,17 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 
-use super::{cache::Response, contract::Contract};
+use super::{contract::Contract, response_cache::PaidResponse};
 
 /// The value, or what is wrong with the text. Where the endpoint gives a reason why the text ended, it is told.
-pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response) -> Result<T, String> {
+pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &PaidResponse) -> Result<T, String> {
     value(contract, response).map_err(|problem| match &response.stopped {
         Some(reason) => format!("it was stopped (finish_reason {reason:?}): {problem}"),
         None => problem,
     })
 }
 
-fn value<T: DeserializeOwned>(contract: Contract, response: &Response) -> Result<T, String> {
+fn value<T: DeserializeOwned>(contract: Contract, response: &PaidResponse) -> Result<T, String> {
     if response.repeats {
         return Err("it repeats the same text over and over; write each thing once and end there".to_owned());
     }
@@ -81,13 +81,13 @@ fn not_json(text: &str, error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::Usage;
+    use types::model::ModelUsage;
 
     #[test]
     fn an_invalid_reply_says_what_is_wrong() {
         let check = |text: &str, cut: bool, word: Option<&str>| {
-            let (text, cut_at, usage) = (text.to_owned(), cut.then_some(16), Usage::default());
-            let response = Response { text, cut_at, repeats: false, stopped: None, usage };
+            let (text, cut_at, usage) = (text.to_owned(), cut.then_some(16), ModelUsage::default());
+            let response = PaidResponse { text, cut_at, repeats: false, stopped: None, usage };
             match (parse::<serde_json::Value>(Contract::Judge, &response), word) {
                 (Ok(_), None) => {}
                 (Err(problem), Some(word)) => assert!(problem.contains(word), "{problem}"),
@@ -116,8 +116,8 @@ mod tests {
             ("{\"lab", Err("it was stopped (finish_reason \"content_filter\"): it is not JSON")),
             ("{\"label\": \"wrong\"}", Ok(())),
         ] {
-            let (stopped, usage) = (Some("content_filter".to_owned()), Usage::default());
-            let response = Response { text: text.to_owned(), cut_at: None, repeats: false, stopped, usage };
+            let (stopped, usage) = (Some("content_filter".to_owned()), ModelUsage::default());
+            let response = PaidResponse { text: text.to_owned(), cut_at: None, repeats: false, stopped, usage };
             match (parse::<serde_json::Value>(Contract::Judge, &response), expected) {
                 (Ok(_), Ok(())) => {}
                 (Err(problem), Err(words)) => assert!(problem.starts_with(words), "{problem}"),

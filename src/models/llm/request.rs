@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use super::{cache, contract::Contract, cost::Meter};
-use nouns::model::{Bank, WindowId};
+use super::{contract::Contract, cost::UsageMeter, response_cache};
+use types::model::{Bank, WindowId};
 
 /// One request to a language model.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct LlmRequest<'r> {
     /// The bank that the text belongs to; nothing is cached across banks.
     pub bank: &'r Bank,
     /// What the text was taken from; when that changes, the cached response is evicted.
-    pub depends_on: DependsOn<'r>,
+    pub depends_on: RequestDependency<'r>,
     /// The text to read.
     pub input: &'r str,
     /// The maximum number of tokens that a good reply to this text needs, if the caller knows it; the contract's
@@ -30,12 +30,12 @@ pub struct LlmRequest<'r> {
     /// learns when the sources are edited or deleted may set this.
     pub cacheable: bool,
     /// The usage is added here, too.
-    pub meter: &'r Meter,
+    pub meter: &'r UsageMeter,
 }
 
 /// What a request's text was taken from.
 #[derive(Debug, Clone, Copy)]
-pub enum DependsOn<'r> {
+pub enum RequestDependency<'r> {
     /// The question alone.
     Nothing,
     /// A window's turns.
@@ -44,20 +44,20 @@ pub enum DependsOn<'r> {
     Turns(&'r [String]),
 }
 
-impl DependsOn<'_> {
+impl RequestDependency<'_> {
     /// The keys under which the cache lists the response.
     pub(super) fn keys(self) -> Vec<WindowId> {
         match self {
             Self::Nothing => Vec::new(),
             Self::Window(window) => vec![window.clone()],
-            Self::Turns(turns) => turns.iter().map(|turn| cache::turn_key(turn)).collect(),
+            Self::Turns(turns) => turns.iter().map(|turn| response_cache::turn_key(turn)).collect(),
         }
     }
 }
 
 /// A piece of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Streamed<'s> {
+pub enum ReplyPiece<'s> {
     /// The next piece of the text.
     Text(&'s str),
     /// Everything shown so far is void; the text restarts from its beginning.
@@ -65,4 +65,4 @@ pub enum Streamed<'s> {
 }
 
 /// A text field of a reply, and the callback that receives it while the model writes it.
-pub(super) type FieldStream<'s> = (&'static str, &'s mut (dyn FnMut(Streamed<'_>) + 's));
+pub(super) type FieldStream<'s> = (&'static str, &'s mut (dyn FnMut(ReplyPiece<'_>) + 's));

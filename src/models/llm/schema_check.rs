@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The maximum number of problems that are reported for one value.
 #[cfg(feature = "llm")]
-const MOST_PROBLEMS: usize = 8;
+const MAX_PROBLEMS: usize = 8;
 
 /// A compiled schema.
 pub(super) struct SchemaCheck {
@@ -29,7 +29,7 @@ impl SchemaCheck {
             format!("{}: {error}", if place.is_empty() { "the whole" } else { &place })
         };
         match &self.validator {
-            Some(validator) => validator.iter_errors(value).take(MOST_PROBLEMS).map(describe).collect(),
+            Some(validator) => validator.iter_errors(value).take(MAX_PROBLEMS).map(describe).collect(),
             None => vec!["the contract's schema is malformed; this is a defect, please report it".to_owned()],
         }
     }

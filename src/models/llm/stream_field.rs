@@ -10,7 +10,7 @@ pub(super) struct FieldParser {
     depth: u32,
     /// Inside a string: its text so far, and whether it is the field's value.
     string: Option<(String, bool)>,
-    escape: Escape,
+    escape: EscapeState,
     /// The last string at the top level that may be a key.
     key: Option<String>,
     /// Whether a colon followed that key, so that the value comes next.
@@ -18,7 +18,7 @@ pub(super) struct FieldParser {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Escape {
+enum EscapeState {
     None,
     Backslash,
     /// The digits of `\uXXXX` so far, and the high surrogate before them, if any.
@@ -30,7 +30,7 @@ enum Escape {
 
 impl FieldParser {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, depth: 0, string: None, escape: Escape::None, key: None, value: false }
+        Self { name, depth: 0, string: None, escape: EscapeState::None, key: None, value: false }
     }
 
     /// The text that a piece adds to the field.
@@ -57,8 +57,8 @@ impl FieldParser {
             }
             return;
         }
-        let resolved = match std::mem::replace(&mut self.escape, Escape::None) {
-            Escape::None if c == '"' => {
+        let resolved = match std::mem::replace(&mut self.escape, EscapeState::None) {
+            EscapeState::None if c == '"' => {
                 if let Some((text, false)) = self.string.take()
                     && self.depth == 1
                     && !self.value
@@ -67,16 +67,16 @@ impl FieldParser {
                 }
                 None
             }
-            Escape::None if c == '\\' => self.enter(Escape::Backslash),
-            Escape::None => Some(c),
-            Escape::Backslash if c == 'u' => self.enter(Escape::Code(String::new(), None)),
-            Escape::Backslash => Some(unescape(c)),
-            Escape::High(first) if c == '\\' => self.enter(Escape::HighBackslash(first)),
-            Escape::HighBackslash(first) if c == 'u' => self.enter(Escape::Code(String::new(), Some(first))),
-            Escape::High(_) | Escape::HighBackslash(_) => Some(char::REPLACEMENT_CHARACTER),
-            Escape::Code(mut digits, first) => {
+            EscapeState::None if c == '\\' => self.enter(EscapeState::Backslash),
+            EscapeState::None => Some(c),
+            EscapeState::Backslash if c == 'u' => self.enter(EscapeState::Code(String::new(), None)),
+            EscapeState::Backslash => Some(unescape(c)),
+            EscapeState::High(first) if c == '\\' => self.enter(EscapeState::HighBackslash(first)),
+            EscapeState::HighBackslash(first) if c == 'u' => self.enter(EscapeState::Code(String::new(), Some(first))),
+            EscapeState::High(_) | EscapeState::HighBackslash(_) => Some(char::REPLACEMENT_CHARACTER),
+            EscapeState::Code(mut digits, first) => {
                 digits.push(c);
-                if digits.len() < 4 { self.enter(Escape::Code(digits, first)) } else { self.code(&digits, first) }
+                if digits.len() < 4 { self.enter(EscapeState::Code(digits, first)) } else { self.code(&digits, first) }
             }
         };
         if let (Some(resolved), Some((text, wanted))) = (resolved, &mut self.string) {
@@ -84,7 +84,7 @@ impl FieldParser {
         }
     }
 
-    fn enter(&mut self, escape: Escape) -> Option<char> {
+    fn enter(&mut self, escape: EscapeState) -> Option<char> {
         self.escape = escape;
         None
     }
@@ -92,7 +92,7 @@ impl FieldParser {
     fn code(&mut self, digits: &str, first: Option<u32>) -> Option<char> {
         let code = u32::from_str_radix(digits, 16).unwrap_or(0xFFFD);
         match first {
-            None if (0xD800..0xDC00).contains(&code) => self.enter(Escape::High(code)),
+            None if (0xD800..0xDC00).contains(&code) => self.enter(EscapeState::High(code)),
             None => Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)),
             Some(first) => {
                 let second = code.checked_sub(0xDC00).filter(|second| *second < 0x400);

@@ -10,16 +10,16 @@ use std::{
 };
 
 use super::{
+    chat_completions::{self, ChatReply, ChatRequestBody, LlmMessage, ResponseFormat, StreamOptions},
     contract::Contract,
     error::LlmError,
     limits::RequestLimits,
-    request::{FieldStream, Streamed},
+    request::{FieldStream, ReplyPiece},
     stream_field::FieldParser,
     tokens::{context_tokens, sent_tokens, tokens},
-    wire::{self, ChatBody, ChatMessage, ChatReply, ResponseFormat, StreamOptions},
 };
-use endpoint::{Endpoint, RequestFailure, Suspicion, backoff};
-use nouns::{config::LlmSettings, model::Usage, sync};
+use endpoint::{Endpoint, RequestFailure, TextSuspicion, backoff};
+use types::{config::LlmSettings, model::ModelUsage, sync};
 
 /// The number of messages in a first request: the instructions and the text. A repair has more.
 const FIRST_MESSAGES: usize = 2;
@@ -35,37 +35,37 @@ const CHARGED_RETRIES: u32 = 1;
 pub(super) struct SendFailure {
     pub(super) error: LlmError,
     /// Whether its text may be the cause.
-    pub(super) suspicion: Suspicion,
+    pub(super) suspicion: TextSuspicion,
 }
 
 impl SendFailure {
     /// Whether another request might be answered, so that a probe tells what is the cause.
     pub(super) fn may_be_of_text(&self) -> bool {
         let is_declined = matches!(self.error, LlmError::Rejected { .. } | LlmError::Permanent { .. });
-        is_declined || self.suspicion != Suspicion::None
+        is_declined || self.suspicion != TextSuspicion::None
     }
 }
 
 impl From<LlmError> for SendFailure {
     fn from(error: LlmError) -> Self {
         // The reply may have taken longer than another would.
-        let suspicion = if error == LlmError::Deadline { Suspicion::SlowText } else { Suspicion::None };
+        let suspicion = if error == LlmError::Deadline { TextSuspicion::SlowText } else { TextSuspicion::None };
         Self { error, suspicion }
     }
 }
 
 /// Sends requests to the endpoint.
-pub(super) struct Transport {
+pub(super) struct ChatTransport {
     settings: LlmSettings,
     endpoint: Endpoint,
     limits: RequestLimits,
     /// What all processes spent on this directory, this one included. It counts against the caps.
-    total: Mutex<Usage>,
+    total: Mutex<ModelUsage>,
 }
 
-impl Transport {
+impl ChatTransport {
     /// Does not connect yet. `spent` is what earlier processes spent.
-    pub(super) fn new(settings: &LlmSettings, spent: Usage) -> Self {
+    pub(super) fn new(settings: &LlmSettings, spent: ModelUsage) -> Self {
         Self {
             settings: settings.clone(),
             endpoint: Endpoint::new(&settings.endpoint, "chat/completions", &settings.key_env),
@@ -91,7 +91,7 @@ impl Transport {
     ///
     /// # Errors
     /// [`LlmError::TooLong`] if the context leaves less than `limit`, or, for a repair, too little.
-    fn room(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<u32, LlmError> {
+    fn room(&self, contract: Contract, messages: &[LlmMessage], limit: u32) -> Result<u32, LlmError> {
         let context = self.settings.context_tokens;
         if context == 0 {
             return Ok(limit);
@@ -112,12 +112,12 @@ impl Transport {
     pub(super) fn send(
         &self,
         contract: Contract,
-        messages: &[ChatMessage],
+        messages: &[LlmMessage],
         limit: u32,
         deadline: Instant,
         mut stream: Option<FieldStream<'_>>,
         retries: u32,
-        usage: &mut Usage,
+        usage: &mut ModelUsage,
     ) -> Result<ChatReply, SendFailure> {
         self.check_key()?;
         let limit = self.room(contract, messages, limit)?;
@@ -147,16 +147,16 @@ impl Transport {
                 if let (Some(parser), Some((_, show))) = (&mut parser, &mut stream) {
                     let text = parser.push(piece);
                     if !text.is_empty() {
-                        show(Streamed::Text(&text));
+                        show(ReplyPiece::Text(&text));
                     }
                 }
             };
-            let outcome = self.endpoint.post(&body, timeout, |reader| wire::read_stream(reader, &mut each));
+            let outcome = self.endpoint.post(&body, timeout, |reader| chat_completions::read_stream(reader, &mut each));
             attempts += 1;
             let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
             let mut charge = |calls, (prompt_tokens, completion_tokens)| {
                 // The cost is added before the permit is dropped; in between, the cap would count neither.
-                let cost = Usage { calls, prompt_tokens, completion_tokens, milliseconds };
+                let cost = ModelUsage { calls, prompt_tokens, completion_tokens, milliseconds };
                 *sync::lock(&self.total) += cost;
                 *usage += cost;
             };
@@ -195,20 +195,20 @@ impl Transport {
                 return Err(SendFailure { error: unavailable(problem, attempts), suspicion });
             }
             if let Some((_, show)) = &mut stream {
-                show(Streamed::Restart);
+                show(ReplyPiece::Restart);
             }
             std::thread::sleep(pause);
         }
     }
 
-    fn body(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<Vec<u8>, LlmError> {
+    fn body(&self, contract: Contract, messages: &[LlmMessage], limit: u32) -> Result<Vec<u8>, LlmError> {
         let defect = |problem: &dyn std::fmt::Display| LlmError::InvalidReply {
             contract: contract.name(),
             problem: format!("the request has no JSON form: {problem}; this is a defect, please report it"),
             reply: String::new(),
         };
         let schema = contract.sent_schema(&self.settings).ok_or_else(|| defect(&"its schema is malformed"))?;
-        let body = ChatBody {
+        let body = ChatRequestBody {
             model: &self.settings.model,
             messages,
             temperature: 0,

@@ -11,13 +11,13 @@ use tokenizers::Tokenizer;
 
 use super::RerankError;
 use crate::embed::{
-    EmbedError, MODEL_FILE, TOKENIZER_FILE, assets, environment, load_session, read_tokenizer, session_inputs, setup,
-    sha256,
+    EmbedError, MODEL_FILE, TOKENIZER_FILE, asset_paths, environment, load_session, read_tokenizer, session_inputs,
+    setup, sha256,
 };
-use nouns::{config::EmbedSettings, model::ModelRef};
+use types::{config::EmbedSettings, model::ModelRef};
 
 /// The most tokens of a pair, special tokens included.
-const MOST_TOKENS: usize = 512;
+const MAX_TOKENS: usize = 512;
 /// The most tokens of a question: a quarter of the pair is left for the passage and the special tokens.
 const QUESTION_TOKENS: usize = 384;
 
@@ -34,8 +34,8 @@ pub(super) struct CrossEncoder {
 impl CrossEncoder {
     /// Loads the runtime, the model and its tokenizer. A model whose hash `setup` knows must have it.
     pub(super) fn open(settings: &EmbedSettings, name: &str) -> Result<Self, RerankError> {
-        let environment = environment(&assets::library(settings)?)?;
-        let directory = assets::model_directory(settings, name)?;
+        let environment = environment(&asset_paths::library(settings)?)?;
+        let directory = asset_paths::model_directory(settings, name)?;
         let (file, tokenizer_file) = (directory.join(MODEL_FILE), directory.join(TOKENIZER_FILE));
         for needed in [&file, &tokenizer_file] {
             if !needed.is_file() {
@@ -99,9 +99,7 @@ impl CrossEncoder {
 /// Of a pair that is too long, the end of the passage is left out, but not the special token that closes it.
 fn cut(pair: &[u32]) -> Vec<i64> {
     let (kept, closing) = match pair {
-        [kept @ .., closing] if pair.len() > MOST_TOKENS => {
-            (kept.get(..MOST_TOKENS - 1).unwrap_or(kept), Some(closing))
-        }
+        [kept @ .., closing] if pair.len() > MAX_TOKENS => (kept.get(..MAX_TOKENS - 1).unwrap_or(kept), Some(closing)),
         _ => (pair, None),
     };
     kept.iter().chain(closing).map(|id| i64::from(*id)).collect()

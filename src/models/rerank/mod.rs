@@ -4,12 +4,12 @@
 //! question. Either every passage has its logit, or there is an error. A logit depends on its pair alone, but for
 //! a passage that the model cannot read. Downloads nothing.
 //!
-//! - `pool`: sessions that all questions share, and until when they read; `cross_encoder`: the model in a session;
+//! - `reranker_pool`: sessions that all questions share, and until when they read; `cross_encoder`: the model in a session;
 //!   `error`: why there are no logits.
 
 mod cross_encoder;
 mod error;
-mod pool;
+mod reranker_pool;
 
 pub use error::RerankError;
-pub use pool::RerankerPool;
+pub use reranker_pool::RerankerPool;

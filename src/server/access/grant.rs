@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use nouns::model::Bank;
+use types::model::Bank;
 
 /// A kind of request. None includes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Right {
+#[schemars(rename = "Right")]
+pub enum AccessRight {
     /// Ask, and read what the memory holds.
     Read,
     /// Put turns, and edit them.
@@ -23,7 +24,7 @@ pub enum Right {
     Admin,
 }
 
-impl Right {
+impl AccessRight {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Forget, Self::Admin];
 
@@ -39,7 +40,7 @@ impl Right {
     }
 }
 
-impl FromStr for Right {
+impl FromStr for AccessRight {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -109,7 +110,7 @@ impl fmt::Display for BankPrefix {
 /// What one token may do. Anything that it does not name is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grant {
+pub struct TokenGrant {
     /// Its name in lists and in the audit log.
     pub name: String,
     /// SHA-256 of the token, in hexadecimal digits.
@@ -119,7 +120,7 @@ pub struct Grant {
     pub banks: Vec<BankPrefix>,
     /// What it may do there.
     #[serde(default)]
-    pub rights: BTreeSet<Right>,
+    pub rights: BTreeSet<AccessRight>,
     /// When it was made.
     pub created: Timestamp,
     /// The time from which it is refused.

@@ -4,23 +4,23 @@
 //! token is shown once, when it is made; the file of tokens has only its SHA-256. A right or a bank that the file does
 //! not name is not granted (decision 41). No error and no list shows a token.
 //!
-//! - `secret`: a new token, and the hash of one
+//! - `token_secret`: a new token, and the hash of one
 //! - `grant`: an entry of the file: name, banks, rights, expiry
 //! - `token_file`: the file, read and written as a whole
-//! - `gate`: checks requests, and reads the file again when it has changed
-//! - `audit`: a line for each request, without its content
+//! - `token_authenticator`: checks requests, and reads the file again when it has changed
+//! - `audit_log`: a line for each request, without its content
 
-mod audit;
+mod audit_log;
 mod error;
-mod expiry;
-mod gate;
 mod grant;
-mod secret;
+mod token_authenticator;
+mod token_expiry;
 mod token_file;
+mod token_secret;
 
-pub use audit::{Audit, AuditEntry};
+pub use audit_log::{AuditEntry, AuditLog};
 pub use error::AccessError;
-pub use gate::{AskedRight, Caller, Denied, Gate};
-pub use grant::{BankPrefix, Grant, Right};
-pub use secret::Secret;
+pub use grant::{AccessRight, BankPrefix, TokenGrant};
+pub use token_authenticator::{AccessDenial, Caller, CheckedRight, TokenAuthenticator};
 pub use token_file::{NewGrant, TokenFile};
+pub use token_secret::TokenSecret;

@@ -14,13 +14,13 @@ use std::{
 };
 
 use jiff::Timestamp;
-use ripplemem::{file_lock::FileLock, private_directory::create_private};
 use serde::{Deserialize, Serialize};
+use storage::{file_lock::FileLock, private_directory::create_private};
 
 use super::{
-    AccessError, Secret,
-    grant::{BankPrefix, Grant, Right},
-    secret::{from_hex, hash, to_hex},
+    AccessError, TokenSecret,
+    grant::{AccessRight, BankPrefix, TokenGrant},
+    token_secret::{from_hex, hash, to_hex},
 };
 
 /// The version of the file's format.
@@ -35,15 +35,15 @@ const LOCK: &str = ".lock";
 /// The file's content.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct TokenFileContent {
     version: u32,
-    tokens: Vec<Grant>,
+    tokens: Vec<TokenGrant>,
 }
 
 /// A file of tokens.
 pub struct TokenFile {
     path: PathBuf,
-    grants: Vec<Grant>,
+    grants: Vec<TokenGrant>,
 }
 
 /// What a new token may do.
@@ -54,7 +54,7 @@ pub struct NewGrant {
     /// The banks it reaches.
     pub banks: Vec<BankPrefix>,
     /// What it may do there.
-    pub rights: Vec<Right>,
+    pub rights: Vec<AccessRight>,
     /// The time from which it is refused.
     pub expires: Option<Timestamp>,
     /// The maximum number of requests per minute.
@@ -90,7 +90,7 @@ impl TokenFile {
                 "other users than its owner may write it; run chmod 600 on it, and check the tokens".to_owned(),
             ));
         }
-        let content: Content =
+        let content: TokenFileContent =
             serde_json::from_str(&text).map_err(|e| failed(format!("{e}; correct it, or make it again")))?;
         if content.version != VERSION {
             let found = content.version;
@@ -115,7 +115,7 @@ impl TokenFile {
 
     /// The tokens, in the order in which they were made.
     #[must_use]
-    pub fn grants(&self) -> &[Grant] {
+    pub fn grants(&self) -> &[TokenGrant] {
         &self.grants
     }
 
@@ -123,7 +123,7 @@ impl TokenFile {
     ///
     /// # Errors
     /// [`AccessError`] for a name that exists or is not valid, or when the file cannot be written.
-    pub fn add(&mut self, new: NewGrant) -> Result<Secret, AccessError> {
+    pub fn add(&mut self, new: NewGrant) -> Result<TokenSecret, AccessError> {
         let NewGrant { name, banks, rights, expires, requests_per_minute } = new;
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !plain {
@@ -135,10 +135,10 @@ impl TokenFile {
         if self.grants.iter().any(|grant| grant.name == name && grant.revoked.is_none()) {
             return Err(AccessError::Exists { path: self.path.clone(), name });
         }
-        let secret = Secret::generate()?;
+        let secret = TokenSecret::generate()?;
         // A revoked token of this name stays refused without its entry.
         self.grants.retain(|grant| grant.name != name);
-        self.grants.push(Grant {
+        self.grants.push(TokenGrant {
             name,
             sha256: to_hex(&hash(secret.reveal())),
             banks,
@@ -189,7 +189,7 @@ impl TokenFile {
     fn write(&self) -> Result<(), AccessError> {
         let failed = |problem: String| AccessError::File { path: self.path.clone(), problem };
         let unwritten = |e: std::io::Error| failed(format!("{e}; check the directory"));
-        let content = Content { version: VERSION, tokens: self.grants.clone() };
+        let content = TokenFileContent { version: VERSION, tokens: self.grants.clone() };
         let text = serde_json::to_string_pretty(&content).map_err(|e| failed(e.to_string()))?;
         let mut file = tempfile::NamedTempFile::new_in(self.directory()).map_err(unwritten)?;
         file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(unwritten)?;
@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    pub(in crate::access) fn grant(name: &str, bank: &str, rights: &[Right]) -> NewGrant {
+    pub(in crate::access) fn grant(name: &str, bank: &str, rights: &[AccessRight]) -> NewGrant {
         NewGrant {
             name: name.to_owned(),
             banks: vec![bank.parse().unwrap()],
@@ -253,7 +253,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("deep/tokens.json");
         let mut file = TokenFile::read(&path).unwrap();
-        let secret = file.add(grant("agent", "acme", &[Right::Read])).unwrap();
+        let secret = file.add(grant("agent", "acme", &[AccessRight::Read])).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(!text.contains(secret.reveal()) && text.contains(&to_hex(&hash(secret.reveal()))), "{text}");
         let again = TokenFile::read(&path).unwrap();
@@ -273,10 +273,10 @@ mod tests {
     fn a_change_is_made_to_what_another_process_wrote_and_waits_for_it() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokens.json");
-        TokenFile::read(&path).unwrap().add(grant("victim", "acme", &[Right::Read])).unwrap();
+        TokenFile::read(&path).unwrap().add(grant("victim", "acme", &[AccessRight::Read])).unwrap();
         let (mut one, mut other) = (TokenFile::read(&path).unwrap(), TokenFile::read(&path).unwrap());
         one.revoke("victim").unwrap();
-        other.add(grant("agent", "acme", &[Right::Read])).unwrap();
+        other.add(grant("agent", "acme", &[AccessRight::Read])).unwrap();
         let now = TokenFile::read(&path).unwrap();
         let names: Vec<_> = now.grants().iter().map(|grant| (grant.name.as_str(), grant.revoked.is_some())).collect();
         assert_eq!(names, [("victim", true), ("agent", false)]);
@@ -284,7 +284,7 @@ mod tests {
         let lock = one.lock().unwrap();
         let (done, is_done) = std::sync::mpsc::channel();
         let adding = std::thread::spawn(move || {
-            other.add(grant("third", "acme", &[Right::Read])).unwrap();
+            other.add(grant("third", "acme", &[AccessRight::Read])).unwrap();
             done.send(()).unwrap();
         });
         assert!(is_done.recv_timeout(std::time::Duration::from_millis(200)).is_err(), "it does not wait");
@@ -300,7 +300,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokens.json");
         let mut file = TokenFile::read(&path).unwrap();
-        file.add(grant("agent", "acme", &[Right::Read])).unwrap();
+        file.add(grant("agent", "acme", &[AccessRight::Read])).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let good = fs::read_to_string(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();

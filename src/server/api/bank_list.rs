@@ -9,28 +9,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bank_status::behind,
-    blocking::blocking,
-    calls::Api,
-    problem::Problem,
-    reads::{Reads, lane},
+    bank_status::turns_behind,
+    blocking_work::blocking,
+    memory_api::MemoryApi,
+    problem::ApiProblem,
+    read_limiters::{ReadScope, queue_key},
 };
-use crate::access::{Caller, Right};
-use heart::memory::Answered;
-use nouns::model::Bank;
-use ripplemem::{
-    log::Written,
-    pipeline::{Cancellation, Memory, PipelineError, ShardPlace},
-};
+use crate::access::{AccessRight, Caller};
+use logs::WritePosition;
+use memory::index::DataflowAnswer;
+use pipeline::{Cancellation, PipelineError};
+use replica::ShardLocation;
+use ripplemem::Memory;
+use types::model::Bank;
 
 /// Most banks of a page.
-const MOST_LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 /// Most banks of a page that are counted: that walks their units and edges.
-const MOST_COUNTED: usize = 100;
+const MAX_COUNTED: usize = 100;
 
 /// Which banks are listed.
 #[derive(Debug, Clone, Default)]
-pub struct ListBanks {
+pub struct BankListRequest {
     /// Whether they are counted.
     pub counts: bool,
     /// Those whose names begin with it.
@@ -44,7 +44,8 @@ pub struct ListBanks {
 /// The banks that hold something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Banks {
+#[schemars(rename = "Banks")]
+pub struct BankList {
     /// Their names, in order.
     pub banks: Vec<Bank>,
     /// What each of them holds, in the same order, where the request asks for it.
@@ -62,7 +63,7 @@ pub struct BankCounts {
     /// The bank.
     pub bank: Bank,
     /// Whether it answers here.
-    pub state: BankState,
+    pub state: BankAvailability,
     /// Units; absent, as the other counts, where the bank does not answer here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
@@ -83,7 +84,8 @@ pub struct BankCounts {
 /// Whether a bank answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum BankState {
+#[schemars(rename = "BankState")]
+pub enum BankAvailability {
     /// It answers here.
     Here,
     /// Its shard is being loaded.
@@ -94,29 +96,29 @@ pub enum BankState {
     Quarantined,
 }
 
-impl Api {
+impl MemoryApi {
     /// The banks that hold something, as far as the caller reaches.
     ///
     /// # Errors
-    /// [`Problem`] without the right to read.
-    pub fn banks(&self, who: &Caller) -> Result<Banks, Problem> {
-        who.may(Right::Read)?;
+    /// [`ApiProblem`] without the right to read.
+    pub fn banks(&self, who: &Caller) -> Result<BankList, ApiProblem> {
+        who.may(AccessRight::Read)?;
         let banks = self.memory.banks_where(&|bank| who.reaches(bank));
-        Ok(Banks { banks, counts: None, next: None })
+        Ok(BankList { banks, counts: None, next: None })
     }
 
     /// A page of the banks that hold something, as far as the caller reaches; with counts where it asks for them.
     ///
     /// # Errors
-    /// [`Problem`] without the right to read, or for a wrong limit.
-    pub async fn list_banks(&self, who: &Arc<Caller>, list: ListBanks) -> Result<Banks, Problem> {
-        who.may(Right::Read)?;
-        let ListBanks { counts, prefix, from, limit } = list;
-        let most = if counts { MOST_COUNTED } else { MOST_LISTED };
+    /// [`ApiProblem`] without the right to read, or for a wrong limit.
+    pub async fn list_banks(&self, who: &Arc<Caller>, list: BankListRequest) -> Result<BankList, ApiProblem> {
+        who.may(AccessRight::Read)?;
+        let BankListRequest { counts, prefix, from, limit } = list;
+        let most = if counts { MAX_COUNTED } else { MAX_LISTED };
         if let Some(limit) = limit.filter(|limit| *limit == 0 || *limit > most) {
-            return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {most}")));
+            return Err(ApiProblem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {most}")));
         }
-        let limit = limit.unwrap_or(if counts { MOST_COUNTED } else { usize::MAX });
+        let limit = limit.unwrap_or(if counts { MAX_COUNTED } else { usize::MAX });
         let (memory, caller) = (Arc::clone(&self.memory), Arc::clone(who));
         let listed = blocking(move || {
             let passes = |bank: &Bank| {
@@ -131,25 +133,25 @@ impl Api {
         });
         let (banks, next) = listed.await?;
         let Some(first) = banks.first().filter(|_| counts) else {
-            return Ok(Banks { banks, counts: counts.then(Vec::new), next });
+            return Ok(BankList { banks, counts: counts.then(Vec::new), next });
         };
-        let (lane, memory, of) = (lane(who, first), Arc::clone(&self.memory), banks.clone());
+        let (lane, memory, of) = (queue_key(who, first), Arc::clone(&self.memory), banks.clone());
         let count = move |cancellation: &Cancellation| {
             let end = memory.end()?;
             let each = of.iter().map(|bank| {
                 cancellation.check().map_err(PipelineError::from)?;
-                Ok(counted(&memory, bank, &end))
+                Ok(bank_counts(&memory, bank, &end))
             });
-            each.collect::<Result<Vec<BankCounts>, Problem>>()
+            each.collect::<Result<Vec<BankCounts>, ApiProblem>>()
         };
-        let counted = self.operations().reads.read(&lane, Reads::Little, count).await?;
+        let counted = self.operations().reads.read(&lane, ReadScope::Little, count).await?;
         // Counting may take seconds, and the token may be revoked since.
-        who.may(Right::Read)?;
-        Ok(Banks { banks, counts: Some(counted), next })
+        who.may(AccessRight::Read)?;
+        Ok(BankList { banks, counts: Some(counted), next })
     }
 }
 
-fn counted(memory: &Memory, bank: &Bank, end: &Written) -> BankCounts {
+fn bank_counts(memory: &Memory, bank: &Bank, end: &WritePosition) -> BankCounts {
     let replica = memory.replica();
     let none = |state| BankCounts {
         bank: bank.clone(),
@@ -163,22 +165,22 @@ fn counted(memory: &Memory, bank: &Bank, end: &Written) -> BankCounts {
     // In this order: what is counted reflects at least this.
     let complete_through = replica.read_to(bank);
     // A count would wait until its shard is loaded.
-    if let ShardPlace::Loading { .. } = replica.place_of(bank) {
-        return none(BankState::Loading);
+    if let ShardLocation::Loading { .. } = replica.place_of(bank) {
+        return none(BankAvailability::Loading);
     }
     match replica.counts(bank) {
-        Ok(Answered { value, .. }) => BankCounts {
+        Ok(DataflowAnswer { value, .. }) => BankCounts {
             units: Some(value.units),
             semantic_edges: Some(value.semantic_edges),
             structural_edges: Some(value.structural_edges),
-            behind: Some(behind(memory, bank, &complete_through, end)),
-            ..none(BankState::Here)
+            behind: Some(turns_behind(memory, bank, &complete_through, end)),
+            ..none(BankAvailability::Here)
         },
-        Err(PipelineError::Quarantined { .. }) => none(BankState::Quarantined),
-        Err(PipelineError::OtherInstance { .. }) => none(BankState::Elsewhere),
+        Err(PipelineError::Quarantined { .. }) => none(BankAvailability::Quarantined),
+        Err(PipelineError::OtherInstance { .. }) => none(BankAvailability::Elsewhere),
         // Its last turn was deleted since it was listed.
-        Err(PipelineError::UnknownBank { .. }) => none(BankState::Here),
+        Err(PipelineError::UnknownBank { .. }) => none(BankAvailability::Here),
         // Its shard has panicked, and is loaded again.
-        Err(_) => none(BankState::Loading),
+        Err(_) => none(BankAvailability::Loading),
     }
 }

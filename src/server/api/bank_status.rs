@@ -6,13 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{forms::is_none, problem::Problem};
-use heart::memory::{Answered, Census};
-use nouns::{
+use super::{api_forms::is_none, problem::ApiProblem};
+use logs::WritePosition;
+use memory::index::{DataflowAnswer, GraphCensus};
+use ripplemem::Memory;
+use types::{
     logged_bank::LoggedBank,
-    model::{Bank, Position},
+    model::{Bank, LogPosition},
 };
-use ripplemem::{log::Written, pipeline::Memory};
 
 /// A bank, counted, and how far it reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,9 +28,9 @@ pub struct BankStatus {
     /// Structural edges.
     pub structural_edges: u64,
     /// The offsets that the counts reflect.
-    pub reflects: Vec<Position>,
+    pub reflects: Vec<LogPosition>,
     /// Every turn of the bank before these offsets is reflected, and answers from now on reflect at least them.
-    pub complete_through: Vec<Position>,
+    pub complete_through: Vec<LogPosition>,
     /// Durable turns of the bank's partition that are not reflected yet; those of other banks count, too.
     pub behind: u64,
     /// Turns that were sent to the bank since this process began to extract, and were not kept because their ids had
@@ -44,15 +45,15 @@ pub struct BankStatus {
 }
 
 /// The status of a bank in a memory, whose log reaches to `end`.
-pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &Written) -> Result<BankStatus, Problem> {
+pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &WritePosition) -> Result<BankStatus, ApiProblem> {
     // Read before the counts, so that the counts reflect at least these offsets.
     let complete_through = memory.replica().read_to(&bank);
     let logged_as = LoggedBank(&bank).to_string();
-    let Answered { value: counted, reflects, .. } = memory.replica().counts(&bank)?;
+    let DataflowAnswer { value: counted, reflects, .. } = memory.replica().counts(&bank)?;
     let notice = memory.replica().unread_notice(&bank, &counted);
     let not_kept = memory.log().deletions().not_kept(&bank);
-    let behind = behind(memory, &bank, &complete_through, end);
-    let Census { units, semantic_edges, structural_edges, .. } = counted;
+    let behind = turns_behind(memory, &bank, &complete_through, end);
+    let GraphCensus { units, semantic_edges, structural_edges, .. } = counted;
     Ok(BankStatus {
         bank,
         units,
@@ -68,7 +69,7 @@ pub(super) fn bank_status(memory: &Memory, bank: Bank, end: &Written) -> Result<
 }
 
 /// How many turns before the end of the log are not reflected, of the bank's partition.
-pub(super) fn behind(memory: &Memory, bank: &Bank, complete_through: &[Position], end: &Written) -> u64 {
+pub(super) fn turns_behind(memory: &Memory, bank: &Bank, complete_through: &[LogPosition], end: &WritePosition) -> u64 {
     let Some((partition, end)) = end.of(bank) else { return 0 };
     let reflected = complete_through.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
     match end.saturating_sub(reflected) {

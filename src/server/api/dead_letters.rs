@@ -10,20 +10,21 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{blocking::blocking, operations::Operations, problem::Problem};
-use crate::access::{Caller, Right};
-use nouns::model::Bank;
-use ripplemem::pipeline::{Erased, HeldLetter, HeldLetters, LetterSelector, empty_letters, held_letters};
+use super::{blocking_work::blocking, operations::ServiceOperations, problem::ApiProblem};
+use crate::access::{AccessRight, Caller};
+use erasure::{DeadLetterList, ErasureReport, LetterSelector, StoredDeadLetter, empty_letters, stored_dead_letters};
+use types::model::Bank;
 
 /// Letters that are shown if the request does not say.
 const SHOWN: usize = 20;
 /// Most letters that are shown.
-const MOST_SHOWN: usize = 1_000;
+const MAX_SHOWN: usize = 1_000;
 
 /// Dead letters to list or to remove.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SelectLetters {
+#[schemars(rename = "SelectLetters")]
+pub struct DeadLettersRequest {
     /// Which of them.
     pub select: LetterSelector,
     /// Removes them from every stored byte, as `POST /v1/admin/erase` erases turns; needs a log in a directory.
@@ -38,7 +39,8 @@ pub struct SelectLetters {
 /// Dead letters that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DeadLetters {
+#[schemars(rename = "DeadLetters")]
+pub struct DeadLettersResponse {
     /// How many there are, or were before they were removed.
     pub letters: u64,
     /// The latest of them, the latest first.
@@ -48,7 +50,7 @@ pub struct DeadLetters {
     pub removed: Option<u64>,
     /// What it took to erase their bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub erased: Option<Erased>,
+    pub erased: Option<ErasureReport>,
 }
 
 /// A dead letter.
@@ -74,51 +76,55 @@ pub struct DeadLetterView {
 impl DeadLetterView {
     /// The JSON form of a letter.
     #[must_use]
-    pub fn of(HeldLetter { offset, append_ms, letter }: HeldLetter) -> Self {
+    pub fn of(StoredDeadLetter { offset, append_ms, letter }: StoredDeadLetter) -> Self {
         let at = Timestamp::from_millisecond(append_ms).unwrap_or_default();
         Self { offset, at, bank: letter.bank, origin: letter.origin, reason: letter.reason, payload: letter.payload }
     }
 }
 
-impl SelectLetters {
+impl DeadLettersRequest {
     /// Checks it.
     ///
     /// # Errors
-    /// [`Problem`] names the field.
-    fn check(&self) -> Result<usize, Problem> {
-        self.select.check().map_err(|problem| Problem::invalid(format!("select: {problem}")))?;
+    /// [`ApiProblem`] names the field.
+    fn check(&self) -> Result<usize, ApiProblem> {
+        self.select.check().map_err(|problem| ApiProblem::invalid(format!("select: {problem}")))?;
         match self.limit.unwrap_or(SHOWN) {
-            limit @ 0..=MOST_SHOWN => Ok(limit),
-            limit => Err(Problem::invalid(format!("limit: {limit}; allowed is 0 to {MOST_SHOWN}"))),
+            limit @ 0..=MAX_SHOWN => Ok(limit),
+            limit => Err(ApiProblem::invalid(format!("limit: {limit}; allowed is 0 to {MAX_SHOWN}"))),
         }
     }
 }
 
-impl Operations {
+impl ServiceOperations {
     /// Lists dead letters, or removes them.
     ///
     /// # Errors
-    /// [`Problem`] for a wrong field, without the right, where letters are to be removed on Kafka, or if the log failed.
-    pub async fn dead_letters(&self, who: &Caller, asked: SelectLetters) -> Result<DeadLetters, Problem> {
-        who.may_everywhere(Right::Admin)?;
+    /// [`ApiProblem`] for a wrong field, without the right, where letters are to be removed on Kafka, or if the log failed.
+    pub async fn dead_letters(
+        &self,
+        who: &Caller,
+        asked: DeadLettersRequest,
+    ) -> Result<DeadLettersResponse, ApiProblem> {
+        who.may_everywhere(AccessRight::Admin)?;
         let limit = asked.check()?;
-        let SelectLetters { select, remove, .. } = asked;
+        let DeadLettersRequest { select, remove, .. } = asked;
         let log = Arc::clone(&self.log);
         if remove && log.erasable().is_none() {
-            return Err(Problem::invalid(
+            return Err(ApiProblem::invalid(
                 "remove: on Kafka, dead letters leave their topic as its retention.ms and segment.ms say; `ripplemem \
                  validate FILE --topics` names the hours, and log.kafka.dead_letters_retention_hours sets them",
             ));
         }
         let memory = remove.then(|| self.memory()).transpose()?;
         blocking(move || {
-            let HeldLetters { count, latest } = held_letters(&*log, &select, limit)?;
+            let DeadLetterList { count, latest } = stored_dead_letters(&*log, &select, limit)?;
             let shown = latest.into_iter().map(DeadLetterView::of).collect();
-            let listed = DeadLetters { letters: count, shown, removed: None, erased: None };
+            let listed = DeadLettersResponse { letters: count, shown, removed: None, erased: None };
             let Some(memory) = memory else { return Ok(listed) };
             let removed = empty_letters(&*log, memory.forget_settings(), &select, None)?;
             let erased = if removed > 0 { Some(memory.erase()?) } else { None };
-            Ok(DeadLetters { removed: Some(removed), erased, ..listed })
+            Ok(DeadLettersResponse { removed: Some(removed), erased, ..listed })
         })
         .await
     }

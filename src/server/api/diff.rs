@@ -9,26 +9,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    calls::Api,
-    graph::{GraphUnit, graph_unit, step},
+    graph::{GraphUnitView, edge_step, graph_unit},
+    memory_api::MemoryApi,
     past_point::past_point,
-    problem::Problem,
-    reads::Reads,
+    problem::ApiProblem,
+    read_limiters::ReadScope,
 };
-use crate::access::{Caller, Right};
-use heart::memory::{GraphEdge, LiveUnit};
-use nouns::model::{Bank, Step};
-use ripplemem::{
-    pipeline::Cancellation,
-    snapshot::{AsOf, BankDiff},
-};
+use crate::access::{AccessRight, Caller};
+use memory::index::{GraphEdge, LiveUnit};
+use pipeline::Cancellation;
+use snapshots::{AsOf, BankDiff};
+use types::model::{Bank, EdgeStep};
 
 /// Most entries of each list.
-const MOST_LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 /// Which points of a bank's past are compared.
 #[derive(Debug, Clone)]
-pub struct ShowDiff {
+pub struct DiffRequest {
     /// The bank.
     pub bank: Bank,
     /// The earlier point: an offset of the bank's partition of the memory log, or a time of appending in RFC 3339.
@@ -40,7 +38,8 @@ pub struct ShowDiff {
 /// What changed in a bank between two points of its past.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Diff {
+#[schemars(rename = "Diff")]
+pub struct DiffResponse {
     /// The bank.
     pub bank: Bank,
     /// The offset of the earlier point, as `as_of` takes it.
@@ -48,16 +47,16 @@ pub struct Diff {
     /// The offset of the later point.
     pub to: String,
     /// Units that the bank has at the later point alone, those that were said last first; at most 1,000.
-    pub units_added: Vec<GraphUnit>,
+    pub units_added: Vec<GraphUnitView>,
     /// Units that it has at the earlier point alone, in the same order; at most 1,000.
-    pub units_removed: Vec<GraphUnit>,
+    pub units_removed: Vec<GraphUnitView>,
     /// Edges that it has at the later point alone, the strongest first; at most 1,000. One whose weight changed is also
     /// among `edges_removed`, with the earlier weight.
-    pub edges_added: Vec<Step>,
+    pub edges_added: Vec<EdgeStep>,
     /// Edges that it has at the earlier point alone, in the same order; at most 1,000.
-    pub edges_removed: Vec<Step>,
+    pub edges_removed: Vec<EdgeStep>,
     /// How many of each are not listed.
-    pub skipped: UnlistedChanges,
+    pub skipped: UnlistedChangeCounts,
     /// How many turns the bank held at one of the two points, and were forgotten since: neither point shows them. Absent
     /// where none was, and on Kafka.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +66,8 @@ pub struct Diff {
 /// How many changes of each kind are not listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct UnlistedChanges {
+#[schemars(rename = "UnlistedChanges")]
+pub struct UnlistedChangeCounts {
     /// Of the units that came.
     pub units_added: u64,
     /// Of the units that went.
@@ -78,14 +78,14 @@ pub struct UnlistedChanges {
     pub edges_removed: u64,
 }
 
-impl Diff {
+impl DiffResponse {
     fn of(bank: Bank, difference: BankDiff) -> Self {
         let BankDiff { from, to, forgotten, units_added, units_removed, edges_added, edges_removed, .. } = difference;
         let (units_added, of_units_added) = units(units_added);
         let (units_removed, of_units_removed) = units(units_removed);
         let (edges_added, of_edges_added) = edges(edges_added);
         let (edges_removed, of_edges_removed) = edges(edges_removed);
-        let skipped = UnlistedChanges {
+        let skipped = UnlistedChangeCounts {
             units_added: of_units_added,
             units_removed: of_units_removed,
             edges_added: of_edges_added,
@@ -98,29 +98,29 @@ impl Diff {
 }
 
 /// The units that were said last, and how many others there are.
-fn units(mut all: Vec<Arc<LiveUnit>>) -> (Vec<GraphUnit>, u64) {
+fn units(mut all: Vec<Arc<LiveUnit>>) -> (Vec<GraphUnitView>, u64) {
     all.sort_unstable_by_key(|unit| (Reverse(unit.body.said_at), unit.id));
-    (all.iter().take(MOST_LISTED).map(|unit| graph_unit(&unit.body)).collect(), unlisted(all.len()))
+    (all.iter().take(MAX_LISTED).map(|unit| graph_unit(&unit.body)).collect(), unlisted_count(all.len()))
 }
 
 /// The strongest edges, and how many others there are.
-fn edges(mut all: Vec<GraphEdge>) -> (Vec<Step>, u64) {
+fn edges(mut all: Vec<GraphEdge>) -> (Vec<EdgeStep>, u64) {
     all.sort_unstable_by_key(|edge| (Reverse(edge.weight), edge.a, edge.b, edge.channel));
-    (all.iter().take(MOST_LISTED).map(step).collect(), unlisted(all.len()))
+    (all.iter().take(MAX_LISTED).map(edge_step).collect(), unlisted_count(all.len()))
 }
 
-fn unlisted(all: usize) -> u64 {
-    all.saturating_sub(MOST_LISTED) as u64
+fn unlisted_count(all: usize) -> u64 {
+    all.saturating_sub(MAX_LISTED) as u64
 }
 
-impl Api {
+impl MemoryApi {
     /// The units and edges that came and went between two points of a bank's past.
     ///
     /// # Errors
-    /// [`Problem`]: an unknown bank, a point that is not kept, or an earlier point that lies after the later one.
-    pub async fn diff(&self, who: &Caller, show: ShowDiff) -> Result<Diff, Problem> {
-        let ShowDiff { bank, from, to } = show;
-        who.may_in(Right::Read, &bank)?;
+    /// [`ApiProblem`]: an unknown bank, a point that is not kept, or an earlier point that lies after the later one.
+    pub async fn diff(&self, who: &Caller, show: DiffRequest) -> Result<DiffResponse, ApiProblem> {
+        let DiffRequest { bank, from, to } = show;
+        who.may_in(AccessRight::Read, &bank)?;
         self.check_here(&bank)?;
         let from = past_point("from", &from)?;
         let to = to.map_or(Ok(AsOf::Offset(u64::MAX)), |to| past_point("to", &to))?;
@@ -132,18 +132,18 @@ impl Api {
                 let (from, to) = (difference.from, difference.to);
                 let detail =
                     format!("from: offset {from} lies after offset {to}, that of `to`; name the earlier first");
-                return Err(Problem::invalid(detail));
+                return Err(ApiProblem::invalid(detail));
             }
-            Ok(Diff::of(of, difference))
+            Ok(DiffResponse::of(of, difference))
         };
-        self.read(who, &bank, Reads::AllOfIt, diff).await
+        self.read(who, &bank, ReadScope::AllOfIt, diff).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::{Channel, Score, UnitId};
+    use types::model::{Channel, Score, UnitId};
 
     #[test]
     fn the_strongest_edges_are_listed_and_the_others_counted() {
@@ -156,8 +156,8 @@ mod tests {
             weight: Score::from_f64(n as f64 / 10_000.0),
         };
         let (listed, more) = edges((0..1_005).map(edge).collect());
-        assert_eq!((listed.len(), more), (MOST_LISTED, 5));
-        assert_eq!((listed[0].from, listed[MOST_LISTED - 1].from), (UnitId(1_004), UnitId(5)));
+        assert_eq!((listed.len(), more), (MAX_LISTED, 5));
+        assert_eq!((listed[0].from, listed[MAX_LISTED - 1].from), (UnitId(1_004), UnitId(5)));
         let difference = BankDiff {
             from: 3,
             to: 7,
@@ -168,10 +168,11 @@ mod tests {
             edges_added: vec![edge(1)],
             edges_removed: (0..1_001).map(edge).collect(),
         };
-        let Diff { from, to, edges_added, edges_removed, skipped, forgotten, .. } = Diff::of(bank.clone(), difference);
+        let DiffResponse { from, to, edges_added, edges_removed, skipped, forgotten, .. } =
+            DiffResponse::of(bank.clone(), difference);
         assert_eq!((from.as_str(), to.as_str()), ("3", "7"));
-        assert_eq!((edges_added.len(), edges_removed.len()), (1, MOST_LISTED));
-        let expected = UnlistedChanges { units_added: 0, units_removed: 0, edges_added: 0, edges_removed: 1 };
+        assert_eq!((edges_added.len(), edges_removed.len()), (1, MAX_LISTED));
+        let expected = UnlistedChangeCounts { units_added: 0, units_removed: 0, edges_added: 0, edges_removed: 1 };
         assert_eq!((skipped, forgotten), (expected, Some(2)));
     }
 }

@@ -14,24 +14,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    calls::Api,
-    problem::{Code, Problem},
-    reads::Reads,
-    units::unit_id,
+    memory_api::MemoryApi,
+    problem::{ApiProblem, ProblemCode},
+    read_limiters::ReadScope,
+    unit_view::unit_id,
 };
-use crate::access::{Caller, Right};
-use heart::memory::{Answered, Census, GraphEdge, UnitBody, UnitKey};
-use nouns::model::{Bank, EventTime, Position, Score, Step, UnitId};
-use ripplemem::pipeline::Replica;
+use crate::access::{AccessRight, Caller};
+use memory::index::{DataflowAnswer, GraphCensus, GraphEdge, UnitBody, UnitKey};
+use replica::Replica;
+use types::model::{Bank, EdgeStep, EventTime, LogPosition, Score, UnitId};
 
 /// Most units of an answer, and their number where the request does not say.
-const MOST_UNITS: usize = 2_000;
+const MAX_UNITS: usize = 2_000;
 /// Most edges of an answer.
-const MOST_EDGES: usize = 6_000;
+const MAX_EDGES: usize = 6_000;
 
 /// Which part of a bank's graph is shown.
 #[derive(Debug, Clone)]
-pub struct ShowGraph {
+pub struct GraphRequest {
     /// The bank.
     pub bank: Bank,
     /// The unit in the middle; without it, the units that were said last are shown.
@@ -43,14 +43,15 @@ pub struct ShowGraph {
 /// A part of a bank's graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Graph {
+#[schemars(rename = "Graph")]
+pub struct GraphView {
     /// The bank.
     pub bank: Bank,
     /// The units: those that were said last, the latest first. Around a unit: that unit, then what lies one edge from
     /// it, then two, and so on; of the same distance the one with the strongest edge first.
-    pub units: Vec<GraphUnit>,
+    pub units: Vec<GraphUnitView>,
     /// The edges between these units, each once, the strongest first; at most 6,000.
-    pub edges: Vec<Step>,
+    pub edges: Vec<EdgeStep>,
     /// How many units the bank has.
     pub total_units: u64,
     /// How many edges the bank has, of both kinds.
@@ -59,13 +60,14 @@ pub struct Graph {
     /// units.
     pub truncated: bool,
     /// The offsets that this reflects.
-    pub reflects: Vec<Position>,
+    pub reflects: Vec<LogPosition>,
 }
 
 /// A unit of a map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GraphUnit {
+#[schemars(rename = "GraphUnit")]
+pub struct GraphUnitView {
     /// The unit.
     pub id: UnitId,
     /// What it says, cut to 80 characters.
@@ -76,49 +78,49 @@ pub struct GraphUnit {
     pub session: String,
 }
 
-impl Api {
+impl MemoryApi {
     /// A part of a bank's graph.
     ///
     /// # Errors
-    /// [`Problem`]: an unknown bank or unit, or a wrong limit.
-    pub async fn graph(&self, who: &Caller, show: ShowGraph) -> Result<Graph, Problem> {
-        let ShowGraph { bank, around, limit } = show;
-        who.may_in(Right::Read, &bank)?;
+    /// [`ApiProblem`]: an unknown bank or unit, or a wrong limit.
+    pub async fn graph(&self, who: &Caller, show: GraphRequest) -> Result<GraphView, ApiProblem> {
+        let GraphRequest { bank, around, limit } = show;
+        who.may_in(AccessRight::Read, &bank)?;
         self.check_here(&bank)?;
-        let limit = limit.unwrap_or(MOST_UNITS);
-        if !(1..=MOST_UNITS).contains(&limit) {
-            return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {MOST_UNITS}")));
+        let limit = limit.unwrap_or(MAX_UNITS);
+        if !(1..=MAX_UNITS).contains(&limit) {
+            return Err(ApiProblem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {MAX_UNITS}")));
         }
         let around = around.map(|id| unit_id("around", &id)).transpose()?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        self.read(who, &bank, Reads::AllOfIt, move |_| graph(memory.replica(), of, around, limit)).await
+        self.read(who, &bank, ReadScope::AllOfIt, move |_| graph(memory.replica(), of, around, limit)).await
     }
 }
 
-fn graph(replica: &Replica, bank: Bank, around: Option<UnitId>, limit: usize) -> Result<Graph, Problem> {
-    let Answered { value: census, reflects, .. } = replica.listing(&bank)?;
-    let Census { units, semantic_edges, structural_edges, mut unit_list, edge_list, .. } = census;
+fn graph(replica: &Replica, bank: Bank, around: Option<UnitId>, limit: usize) -> Result<GraphView, ApiProblem> {
+    let DataflowAnswer { value: census, reflects, .. } = replica.listing(&bank)?;
+    let GraphCensus { units, semantic_edges, structural_edges, mut unit_list, edge_list, .. } = census;
     let (ids, cut_units) = match around {
-        None => latest(&mut unit_list, limit),
+        None => latest_units(&mut unit_list, limit),
         Some(id) if unit_list.iter().any(|(unit, _)| unit.id == id) => neighbourhood(&edge_list, id, limit),
         Some(id) => {
             let detail = format!("bank {bank}: it has no unit {id}; an edit or a deletion may have replaced it");
-            return Err(Problem::new(Code::UnknownUnit, detail));
+            return Err(ApiProblem::new(ProblemCode::UnknownUnit, detail));
         }
     };
     let found = replica.units(&bank, ids.clone())?.value;
     let found: HashMap<UnitId, Arc<UnitBody>> = found.into_iter().map(|unit| (unit.id, unit)).collect();
     // One that was replaced since the walk is left out with its edges.
-    let shown: Vec<GraphUnit> = ids.iter().filter_map(|id| found.get(id)).map(|unit| graph_unit(unit)).collect();
+    let shown: Vec<GraphUnitView> = ids.iter().filter_map(|id| found.get(id)).map(|unit| graph_unit(unit)).collect();
     let mut edges: Vec<GraphEdge> = edge_list;
     edges.retain(|edge| found.contains_key(&edge.a) && found.contains_key(&edge.b));
     edges.sort_unstable_by_key(|edge| (Reverse(edge.weight), edge.a, edge.b, edge.channel));
-    let truncated = cut_units || edges.len() > MOST_EDGES;
-    edges.truncate(MOST_EDGES);
-    Ok(Graph {
+    let truncated = cut_units || edges.len() > MAX_EDGES;
+    edges.truncate(MAX_EDGES);
+    Ok(GraphView {
         bank,
         units: shown,
-        edges: edges.iter().map(step).collect(),
+        edges: edges.iter().map(edge_step).collect(),
         total_units: units,
         total_edges: semantic_edges + structural_edges,
         truncated,
@@ -127,7 +129,7 @@ fn graph(replica: &Replica, bank: Bank, around: Option<UnitId>, limit: usize) ->
 }
 
 /// The units that were said last, the latest first, and whether there are more.
-fn latest(units: &mut [(UnitKey, EventTime)], limit: usize) -> (Vec<UnitId>, bool) {
+fn latest_units(units: &mut [(UnitKey, EventTime)], limit: usize) -> (Vec<UnitId>, bool) {
     units.sort_unstable_by_key(|(unit, said_at)| (Reverse(*said_at), unit.id));
     (units.iter().take(limit).map(|(unit, _)| unit.id).collect(), units.len() > limit)
 }
@@ -166,19 +168,24 @@ fn neighbourhood(edges: &[GraphEdge], start: UnitId, limit: usize) -> (Vec<UnitI
 }
 
 /// A unit as a map shows it.
-pub(super) fn graph_unit(unit: &UnitBody) -> GraphUnit {
-    GraphUnit { id: unit.id, label: unit.label().to_owned(), said_at: unit.said_at, session: unit.session().to_owned() }
+pub(super) fn graph_unit(unit: &UnitBody) -> GraphUnitView {
+    GraphUnitView {
+        id: unit.id,
+        label: unit.label().to_owned(),
+        said_at: unit.said_at,
+        session: unit.session().to_owned(),
+    }
 }
 
 /// An edge, from its lesser id.
-pub(super) fn step(edge: &GraphEdge) -> Step {
-    Step { from: edge.a, to: edge.b, channel: edge.channel, weight: edge.weight.as_f64() }
+pub(super) fn edge_step(edge: &GraphEdge) -> EdgeStep {
+    EdgeStep { from: edge.a, to: edge.b, channel: edge.channel, weight: edge.weight.as_f64() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nouns::model::{BankKey, Channel};
+    use types::model::{BankKey, Channel};
 
     const BANK: BankKey = BankKey(1);
 
@@ -205,7 +212,7 @@ mod tests {
     fn the_latest_units_come_first() {
         let said = |id: u64, ms| (UnitKey { bank: BANK, id: UnitId(id) }, EventTime::new(ms, 0).unwrap());
         let mut units = [said(1, 5_000), said(2, 7_000), said(3, 5_000)];
-        assert_eq!(latest(&mut units, 2), (vec![UnitId(2), UnitId(1)], true));
-        assert_eq!(latest(&mut units, 3), (vec![UnitId(2), UnitId(1), UnitId(3)], false));
+        assert_eq!(latest_units(&mut units, 2), (vec![UnitId(2), UnitId(1)], true));
+        assert_eq!(latest_units(&mut units, 3), (vec![UnitId(2), UnitId(1), UnitId(3)], false));
     }
 }

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{calls::Api, problem::Problem, reads::Reads};
-use crate::access::{Caller, Right};
-use nouns::model::Bank;
-use ripplemem::snapshot::HistoryPoint;
+use super::{memory_api::MemoryApi, problem::ApiProblem, read_limiters::ReadScope};
+use crate::access::{AccessRight, Caller};
+use snapshots::HistoryPoint;
+use types::model::Bank;
 
 /// Points of a page, where the request does not say.
 const LISTED: usize = 200;
 /// Most points of a page.
-const MOST_LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 /// Which points of a bank's past are listed.
 #[derive(Debug, Clone)]
-pub struct ListHistory {
+pub struct HistoryRequest {
     /// The bank.
     pub bank: Bank,
     /// Those before this offset.
@@ -32,18 +32,19 @@ pub struct ListHistory {
 /// The points of a bank's past that `as_of` answers for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct History {
+#[schemars(rename = "History")]
+pub struct HistoryPage {
     /// The bank.
     pub bank: Bank,
     /// The latest points, oldest first. An offset between two of them answers as the earlier one; before the first of
     /// all there is no answer.
-    pub points: Vec<Point>,
+    pub points: Vec<HistoryPointView>,
     /// The first of all points; absent where no history is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oldest: Option<Point>,
+    pub oldest: Option<HistoryPointView>,
     /// The last of all points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub newest: Option<Point>,
+    pub newest: Option<HistoryPointView>,
     /// How many points before those in `points` are not listed.
     pub more: u64,
 }
@@ -51,49 +52,50 @@ pub struct History {
 /// A point of a bank's past: the end of a read of the memory log after which the bank differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+#[schemars(rename = "Point")]
+pub struct HistoryPointView {
     /// The offset in the bank's partition of the memory log, as `as_of` takes it.
     pub offset: String,
     /// When its record was appended, in milliseconds since 1970.
     pub append_ms: i64,
 }
 
-impl From<&HistoryPoint> for Point {
+impl From<&HistoryPoint> for HistoryPointView {
     fn from(point: &HistoryPoint) -> Self {
         Self { offset: point.offset.to_string(), append_ms: point.append_ms }
     }
 }
 
-impl History {
+impl HistoryPage {
     fn page(bank: Bank, points: &[HistoryPoint], before: Option<u64>, limit: usize) -> Self {
         let end = points.partition_point(|point| before.is_none_or(|before| point.offset < before));
         let (earlier, listed) = points[..end].split_at(end.saturating_sub(limit));
         Self {
             bank,
-            points: listed.iter().map(Point::from).collect(),
-            oldest: points.first().map(Point::from),
-            newest: points.last().map(Point::from),
+            points: listed.iter().map(HistoryPointView::from).collect(),
+            oldest: points.first().map(HistoryPointView::from),
+            newest: points.last().map(HistoryPointView::from),
             more: earlier.len() as u64,
         }
     }
 }
 
-impl Api {
+impl MemoryApi {
     /// The points of a bank's past that a question can be asked about; none where no snapshots are kept.
     ///
     /// # Errors
-    /// [`Problem`]: an unknown bank, a wrong limit, or a place of snapshots that cannot be read.
-    pub async fn history(&self, who: &Caller, list: ListHistory) -> Result<History, Problem> {
-        let ListHistory { bank, before, limit } = list;
-        who.may_in(Right::Read, &bank)?;
+    /// [`ApiProblem`]: an unknown bank, a wrong limit, or a place of snapshots that cannot be read.
+    pub async fn history(&self, who: &Caller, list: HistoryRequest) -> Result<HistoryPage, ApiProblem> {
+        let HistoryRequest { bank, before, limit } = list;
+        who.may_in(AccessRight::Read, &bank)?;
         self.check_here(&bank)?;
         let limit = limit.unwrap_or(LISTED);
-        if limit == 0 || limit > MOST_LISTED {
-            return Err(Problem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {MOST_LISTED}")));
+        if limit == 0 || limit > MAX_LISTED {
+            return Err(ApiProblem::invalid(format!("limit: {limit} is out of range; allowed is 1 to {MAX_LISTED}")));
         }
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        let points = self.read(who, &bank, Reads::AllOfIt, move |_| Ok(memory.replica().history(&of)?)).await?;
-        Ok(History::page(bank, &points, before, limit))
+        let points = self.read(who, &bank, ReadScope::AllOfIt, move |_| Ok(memory.replica().history(&of)?)).await?;
+        Ok(HistoryPage::page(bank, &points, before, limit))
     }
 }
 
@@ -105,8 +107,8 @@ mod tests {
     fn a_page_has_the_latest_points_and_says_how_many_come_before() {
         let points: Vec<HistoryPoint> = (1..=5).map(|n| HistoryPoint { offset: 10 * n, append_ms: 0 }).collect();
         let page = |before, limit| {
-            let History { points, oldest, newest, more, .. } =
-                History::page(Bank::parse("b").expect("a name"), &points, before, limit);
+            let HistoryPage { points, oldest, newest, more, .. } =
+                HistoryPage::page(Bank::parse("b").expect("a name"), &points, before, limit);
             assert_eq!(
                 (oldest.map(|at| at.offset), newest.map(|at| at.offset)),
                 (Some("10".into()), Some("50".into()))

@@ -10,24 +10,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    blocking::blocking,
-    problem::{Code, Problem},
-    reads::ReadPlaces,
+    blocking_work::blocking,
+    problem::{ApiProblem, ProblemCode},
+    read_limiters::ReadLimiters,
 };
 use crate::{
-    access::{Caller, Right},
-    state::State,
+    access::{AccessRight, Caller},
+    service_state::ServiceState,
 };
-use nouns::model::Bank;
-use ripplemem::{
-    log::Log,
-    pipeline::{Erased, Memory},
-};
+use erasure::ErasureReport;
+use logs::Log;
+use ripplemem::Memory;
+use types::model::Bank;
 
 /// A bank that the language model is to read again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Reextract {
+#[schemars(rename = "Reextract")]
+pub struct ReextractBankRequest {
     /// The bank.
     pub bank: Bank,
 }
@@ -35,7 +35,8 @@ pub struct Reextract {
 /// What the language model reads again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Reextracted {
+#[schemars(rename = "Reextracted")]
+pub struct ReextractBankResponse {
     /// The bank.
     pub bank: Bank,
     /// Its closed windows. One that is not read again keeps its units.
@@ -43,30 +44,35 @@ pub struct Reextracted {
 }
 
 /// The operations of one service.
-pub struct Operations {
-    pub(crate) state: Arc<State>,
+pub struct ServiceOperations {
+    pub(crate) state: Arc<ServiceState>,
     pub(super) log: Arc<dyn Log>,
     /// `None` if this process has no memory, as without the role `serve`.
     pub(super) memory: Option<Arc<Memory>>,
     /// The places of reads that are not questions.
-    pub(super) reads: ReadPlaces,
+    pub(super) reads: ReadLimiters,
 }
 
-impl Operations {
+impl ServiceOperations {
     /// Of a service on this log. A read waits for its turn until the `deadline` of questions.
-    pub(crate) fn new(state: Arc<State>, log: Arc<dyn Log>, memory: Option<Arc<Memory>>, deadline: Duration) -> Self {
-        Self { state, log, memory, reads: ReadPlaces::new(deadline) }
+    pub(crate) fn new(
+        state: Arc<ServiceState>,
+        log: Arc<dyn Log>,
+        memory: Option<Arc<Memory>>,
+        deadline: Duration,
+    ) -> Self {
+        Self { state, log, memory, reads: ReadLimiters::new(deadline) }
     }
 
     /// Erases the words of all turns that were deleted, from every stored byte; answered when it is done.
     ///
     /// # Errors
-    /// [`Problem`] without the right, without a log in a directory, or where a place cannot be written.
-    pub async fn erase(&self, who: &Caller) -> Result<Erased, Problem> {
-        who.may_everywhere(Right::Admin)?;
+    /// [`ApiProblem`] without the right, without a log in a directory, or where a place cannot be written.
+    pub async fn erase(&self, who: &Caller) -> Result<ErasureReport, ApiProblem> {
+        who.may_everywhere(AccessRight::Admin)?;
         let memory = self.memory()?;
         if self.log.erasable().is_none() {
-            return Err(Problem::invalid(
+            return Err(ApiProblem::invalid(
                 "on Kafka, what is deleted leaves the topics as their retention and compaction say; see \
                  docs/forgetting.md",
             ));
@@ -77,20 +83,27 @@ impl Operations {
     /// Has the language model read the closed windows of a bank again, in the background.
     ///
     /// # Errors
-    /// [`Problem`] without the right, if no language model extracts here, or for an unknown bank.
-    pub async fn reextract(&self, who: &Caller, Reextract { bank }: Reextract) -> Result<Reextracted, Problem> {
-        who.may_everywhere(Right::Admin)?;
+    /// [`ApiProblem`] without the right, if no language model extracts here, or for an unknown bank.
+    pub async fn reextract(
+        &self,
+        who: &Caller,
+        ReextractBankRequest { bank }: ReextractBankRequest,
+    ) -> Result<ReextractBankResponse, ApiProblem> {
+        who.may_everywhere(AccessRight::Admin)?;
         let none = || {
-            Problem::new(Code::NoModel, "no language model extracts here: set extract.extractor = \"llm\", and [llm]")
+            ApiProblem::new(
+                ProblemCode::NoModel,
+                "no language model extracts here: set extract.extractor = \"llm\", and [llm]",
+            )
         };
         let orders = self.state.orders.get().ok_or_else(none)?;
         let windows = orders.reextract(bank.clone()).await?;
-        Ok(Reextracted { bank, windows })
+        Ok(ReextractBankResponse { bank, windows })
     }
 
-    pub(super) fn memory(&self) -> Result<Arc<Memory>, Problem> {
+    pub(super) fn memory(&self) -> Result<Arc<Memory>, ApiProblem> {
         let none =
-            || Problem::invalid("this service has no memory; add \"serve\" to its roles, or ask one that has it");
+            || ApiProblem::invalid("this service has no memory; add \"serve\" to its roles, or ask one that has it");
         self.memory.clone().ok_or_else(none)
     }
 }

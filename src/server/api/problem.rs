@@ -6,13 +6,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::Denied;
-use nouns::model::{Bank, Refusal, RefusalCode};
-use ripplemem::pipeline::{PipelineError, refusal};
+use crate::access::AccessDenial;
+use pipeline::PipelineError;
+use replica::refusal;
+use types::model::{Bank, QuestionRefusal, RefusalCode};
 
 /// A problem (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
+#[schemars(rename = "Problem")]
+pub struct ApiProblem {
     /// `urn:ripplemem:` and the code.
     #[serde(rename = "type")]
     pub kind: String,
@@ -23,7 +25,7 @@ pub struct Problem {
     /// What is wrong, where, and what to do.
     pub detail: String,
     /// For programs.
-    pub code: Code,
+    pub code: ProblemCode,
     /// With `misdirected`: the URL of the instance that holds the bank. Send the request there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
@@ -32,7 +34,8 @@ pub struct Problem {
 /// What kind of problem it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+#[schemars(rename = "Code")]
+pub enum ProblemCode {
     /// The request is wrong.
     Invalid,
     /// The request shows no token, or one that is not valid.
@@ -75,7 +78,7 @@ pub enum Code {
     Failed,
 }
 
-impl Code {
+impl ProblemCode {
     /// Its JSON form, its status and its title.
     fn parts(self) -> (&'static str, u16, &'static str) {
         match self {
@@ -103,10 +106,10 @@ impl Code {
     }
 }
 
-impl Problem {
+impl ApiProblem {
     /// A problem with the status and the title of its code.
     #[must_use]
-    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         let (name, status, title) = code.parts();
         let kind = format!("urn:ripplemem:{name}");
         Self { kind, title: title.to_owned(), status, detail: detail.into(), code, holder: None }
@@ -115,13 +118,13 @@ impl Problem {
     /// Another instance holds the bank.
     pub(super) fn misdirected(bank: &Bank, partition: u32, holder: String) -> Self {
         let detail = format!("bank {bank}: the instance at {holder} holds its shard, {partition}; ask there");
-        Self { holder: Some(holder), ..Self::new(Code::Misdirected, detail) }
+        Self { holder: Some(holder), ..Self::new(ProblemCode::Misdirected, detail) }
     }
 
     /// The service is being stopped before there is an answer.
     #[must_use]
     pub(crate) fn stopping() -> Self {
-        Self::new(Code::Stopping, "the service is being stopped; ask again in a moment")
+        Self::new(ProblemCode::Stopping, "the service is being stopped; ask again in a moment")
     }
 
     /// Its code as a word, such as `deadline`.
@@ -130,51 +133,53 @@ impl Problem {
         self.code.parts().0
     }
 
-    /// The request is wrong: [`Code::Invalid`].
+    /// The request is wrong: [`ProblemCode::Invalid`].
     #[must_use]
     pub fn invalid(detail: impl Into<String>) -> Self {
-        Self::new(Code::Invalid, detail)
+        Self::new(ProblemCode::Invalid, detail)
     }
 }
 
-impl From<Denied> for Problem {
-    fn from(denied: Denied) -> Self {
+impl From<AccessDenial> for ApiProblem {
+    fn from(denied: AccessDenial) -> Self {
         let code = match denied {
-            Denied::Missing | Denied::Unknown | Denied::Ended { .. } => Code::Unauthorised,
-            Denied::Right { .. } | Denied::Bank { .. } | Denied::Everywhere { .. } => Code::Forbidden,
-            Denied::TooMany { .. } => Code::Busy,
+            AccessDenial::Missing | AccessDenial::Unknown | AccessDenial::Ended { .. } => ProblemCode::Unauthorised,
+            AccessDenial::Right { .. } | AccessDenial::Bank { .. } | AccessDenial::Everywhere { .. } => {
+                ProblemCode::Forbidden
+            }
+            AccessDenial::TooMany { .. } => ProblemCode::Busy,
         };
         Self::new(code, denied.to_string())
     }
 }
 
-impl From<PipelineError> for Problem {
+impl From<PipelineError> for ApiProblem {
     fn from(error: PipelineError) -> Self {
         if matches!(error, PipelineError::Turn { .. }) {
             return Self::invalid(error.to_string());
         }
         if matches!(error, PipelineError::Loading { .. } | PipelineError::OtherInstance { .. }) {
-            return Self::new(Code::Loading, error.to_string());
+            return Self::new(ProblemCode::Loading, error.to_string());
         }
-        let Refusal { code, message, .. } = refusal(&error);
+        let QuestionRefusal { code, message, .. } = refusal(&error);
         let code = match code {
-            RefusalCode::Invalid | RefusalCode::ReplyTopic => Code::Invalid,
-            RefusalCode::UnknownBank => Code::UnknownBank,
-            RefusalCode::Quarantined => Code::Quarantined,
-            RefusalCode::Held => Code::Held,
-            RefusalCode::Deadline => Code::Deadline,
-            RefusalCode::Busy => Code::Busy,
-            RefusalCode::EndpointAway => Code::EndpointAway,
-            RefusalCode::Failed => Code::Failed,
+            RefusalCode::Invalid | RefusalCode::ReplyTopic => ProblemCode::Invalid,
+            RefusalCode::UnknownBank => ProblemCode::UnknownBank,
+            RefusalCode::Quarantined => ProblemCode::Quarantined,
+            RefusalCode::Held => ProblemCode::Held,
+            RefusalCode::Deadline => ProblemCode::Deadline,
+            RefusalCode::Busy => ProblemCode::Busy,
+            RefusalCode::EndpointAway => ProblemCode::EndpointAway,
+            RefusalCode::Failed => ProblemCode::Failed,
         };
         Self::new(code, message)
     }
 }
 
 /// An id that no turn can have is the caller's mistake.
-pub(super) fn wrong_id(error: PipelineError) -> Problem {
+pub(super) fn wrong_id(error: PipelineError) -> ApiProblem {
     match error {
-        PipelineError::Turn { problem, .. } => Problem::invalid(problem.to_string()),
+        PipelineError::Turn { problem, .. } => ApiProblem::invalid(problem.to_string()),
         other => other.into(),
     }
 }

@@ -8,12 +8,13 @@
 
 use std::{borrow::Cow, time::Instant};
 
-use super::problem::Problem;
-use nouns::model::Bank;
-use ripplemem::pipeline::{Cancellation, HeldTurn, Memory, PipelineError};
+use super::problem::ApiProblem;
+use pipeline::{Cancellation, PipelineError, StoredTurn};
+use ripplemem::Memory;
+use types::model::Bank;
 
 /// Ids with more bytes are shortened.
-const LONGEST: usize = 8;
+const MAX: usize = 8;
 /// What a shortened id begins with.
 const MARK: char = '~';
 /// Letters and digits that are not easily confused (Crockford's base 32).
@@ -26,14 +27,14 @@ const NAME_LENGTH: usize = 12;
 /// The short id of a turn.
 #[must_use]
 pub fn short_id(turn: &str) -> Cow<'_, str> {
-    if turn.len() <= LONGEST && turn.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)) {
+    if turn.len() <= MAX && turn.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)) {
         return Cow::Borrowed(turn);
     }
     Cow::Owned(std::iter::once(MARK).chain(digits(&blake3::hash(turn.as_bytes()), LENGTH)).collect())
 }
 
 /// A name for exactly these turns, in this order: a hash of their ids.
-pub(super) fn name_of(turns: &[HeldTurn]) -> String {
+pub(super) fn selection_hash(turns: &[StoredTurn]) -> String {
     let mut hash = blake3::Hasher::new();
     for held in turns {
         hash.update(&(held.turn.turn.len() as u64).to_le_bytes()).update(held.turn.turn.as_bytes());
@@ -56,13 +57,13 @@ pub fn is_shortened(id: &str) -> bool {
 
 /// Whether an id or a short id means the turn with this id.
 #[must_use]
-pub fn is_meant(asked: &str, id: &str) -> bool {
+pub fn matches_id(asked: &str, id: &str) -> bool {
     id == asked || is_shortened(asked) && short_id(id) == asked
 }
 
 /// The problem with an id or short id that means several turns, with a name for each of them.
 #[must_use]
-pub fn several_meant<'i>(asked: &str, ids: impl IntoIterator<Item = &'i str>) -> String {
+pub fn ambiguous_id_problem<'i>(asked: &str, ids: impl IntoIterator<Item = &'i str>) -> String {
     let named = ids.into_iter().map(|id| match id {
         id if is_shortened(id) => format!("{id:?} as {:?}", short_id(id)),
         id => format!("{id:?}"),
@@ -72,43 +73,43 @@ pub fn several_meant<'i>(asked: &str, ids: impl IntoIterator<Item = &'i str>) ->
 }
 
 /// The turns of a bank that an id or a short id means: all of them, where several have that id or short id.
-pub(super) fn turns_meant(
+pub(super) fn turns_by_id(
     memory: &Memory,
     bank: &Bank,
     asked: &str,
     cancellation: &Cancellation,
-) -> Result<Vec<HeldTurn>, PipelineError> {
+) -> Result<Vec<StoredTurn>, PipelineError> {
     if !is_shortened(asked) {
         return Ok(memory.turn(bank, asked)?.into_iter().collect());
     }
-    memory.turns(bank, &|id| is_meant(asked, id), cancellation)
+    memory.turns(bank, &|id| matches_id(asked, id), cancellation)
 }
 
 /// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
 /// because some turns are not read in yet, or because the log is on Kafka, where a whole id is not looked up: the first
 /// list of a partition reads all of it.
-pub(super) fn meant(
+pub(super) fn resolve_turn_id(
     memory: &Memory,
     bank: &Bank,
     turn: &str,
     cancellation: &Cancellation,
-) -> Result<(String, Option<bool>), Problem> {
+) -> Result<(String, Option<bool>), ApiProblem> {
     if memory.log().erasable().is_none() && !is_shortened(turn) {
         return Ok((turn.to_owned(), None));
     }
     // Before the list: what is read in meanwhile is in it.
     let is_behind = is_behind(memory, bank)?;
-    let held = turns_meant(memory, bank, turn, cancellation)?;
+    let held = turns_by_id(memory, bank, turn, cancellation)?;
     let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
     match ids.as_slice() {
         [] if is_shortened(turn) => {
             let detail = format!("turn: {turn:?} is a short id, and bank {bank} holds no turn that it means");
             let later = if is_behind { "; some turns are not read in yet" } else { "" };
-            Err(Problem::invalid(format!("{detail}{later}; list its turns, or send the whole id")))
+            Err(ApiProblem::invalid(format!("{detail}{later}; list its turns, or send the whole id")))
         }
         [] => Ok((turn.to_owned(), Some(false).filter(|_| !is_behind))),
         [one] => Ok(((*one).to_owned(), Some(true))),
-        several => Err(Problem::invalid(several_meant(turn, several.iter().copied()))),
+        several => Err(ApiProblem::invalid(ambiguous_id_problem(turn, several.iter().copied()))),
     }
 }
 
@@ -138,10 +139,10 @@ mod tests {
     fn an_id_like_the_short_id_of_another_turn_means_both_and_each_has_a_name() {
         let long = "mcp-0123456789abcdef0123";
         let odd = short_id(long).into_owned();
-        assert!(is_meant(&odd, long) && is_meant(&odd, &odd) && !is_meant(&odd, "1"));
+        assert!(matches_id(&odd, long) && matches_id(&odd, &odd) && !matches_id(&odd, "1"));
         let name = short_id(&odd).into_owned();
-        assert!(is_meant(&name, &odd) && !is_meant(&name, long) && !is_meant(long, &odd));
-        let problem = several_meant(&odd, [long, odd.as_str()]);
+        assert!(matches_id(&name, &odd) && !matches_id(&name, long) && !matches_id(long, &odd));
+        let problem = ambiguous_id_problem(&odd, [long, odd.as_str()]);
         assert!(problem.contains(long) && problem.contains(&name), "{problem}");
     }
 }

@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    blocking::blocking,
-    operations::Operations,
-    problem::{Code, Problem},
+    blocking_work::blocking,
+    operations::ServiceOperations,
+    problem::{ApiProblem, ProblemCode},
 };
-use crate::access::{Caller, Right};
-use nouns::model::Position;
-use ripplemem::snapshot::Manifest;
+use crate::access::{AccessRight, Caller};
+use snapshots::Manifest;
+use types::model::LogPosition;
 
 /// The newest snapshot of each shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,23 +36,23 @@ pub struct SnapshotView {
     /// When it was written, in milliseconds since 1970.
     pub taken_ms: i64,
     /// The offsets that it reaches.
-    pub reaches: Vec<Position>,
+    pub reaches: Vec<LogPosition>,
     /// Live units in it.
     pub units: u64,
     /// Bytes of its files.
     pub bytes: u64,
 }
 
-impl Operations {
+impl ServiceOperations {
     /// The newest snapshot of each shard.
     ///
     /// # Errors
-    /// [`Problem`] without the right, or if no place for snapshots is set or it cannot be read.
-    pub async fn snapshots(&self, who: &Caller) -> Result<SnapshotList, Problem> {
-        who.may_everywhere(Right::Admin)?;
+    /// [`ApiProblem`] without the right, or if no place for snapshots is set or it cannot be read.
+    pub async fn snapshots(&self, who: &Caller) -> Result<SnapshotList, ApiProblem> {
+        who.may_everywhere(AccessRight::Admin)?;
         let memory = self.memory()?;
         blocking(move || {
-            let manifests = memory.replica().snapshots()?.ok_or_else(nowhere)?;
+            let manifests = memory.replica().snapshots()?.ok_or_else(no_snapshots_problem)?;
             Ok(SnapshotList { snapshots: manifests.iter().map(SnapshotView::of).collect() })
         })
         .await
@@ -61,18 +61,18 @@ impl Operations {
     /// Writes a snapshot of every shard whose snapshots this process writes. Returns once they are written.
     ///
     /// # Errors
-    /// As [`Self::snapshots`]; [`Code::Loading`] while the service loads. The memory keeps answering.
-    pub async fn take_snapshot(&self, who: &Caller) -> Result<SnapshotList, Problem> {
-        who.may_everywhere(Right::Admin)?;
+    /// As [`Self::snapshots`]; [`ProblemCode::Loading`] while the service loads. The memory keeps answering.
+    pub async fn take_snapshot(&self, who: &Caller) -> Result<SnapshotList, ApiProblem> {
+        who.may_everywhere(AccessRight::Admin)?;
         let (memory, log) = (self.memory()?, Arc::clone(&self.log));
         if let Some(what) = self.state.loading() {
-            return Err(Problem::new(
-                Code::Loading,
+            return Err(ApiProblem::new(
+                ProblemCode::Loading,
                 format!("this service waits for {what}; ask again when it is ready"),
             ));
         }
         blocking(move || {
-            memory.replica().snapshots()?.ok_or_else(nowhere)?;
+            memory.replica().snapshots()?.ok_or_else(no_snapshots_problem)?;
             // Takes over the snapshots of shards whose former writer has ended.
             memory.replica().take_over(&*log)?;
             let written = memory.replica().snapshot_on_request()?;
@@ -83,13 +83,13 @@ impl Operations {
     }
 }
 
-fn nowhere() -> Problem {
-    Problem::invalid("no snapshots are written: set snapshot.directory in the pipeline file")
+fn no_snapshots_problem() -> ApiProblem {
+    ApiProblem::invalid("no snapshots are written: set snapshot.directory in the pipeline file")
 }
 
 impl SnapshotView {
     fn of(manifest: &Manifest) -> Self {
-        let position = |topic: &str, (partition, next_offset): (u32, u64)| Position {
+        let position = |topic: &str, (partition, next_offset): (u32, u64)| LogPosition {
             topic: topic.to_owned(),
             partition,
             next_offset,

@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::problem::Problem;
-use crate::access::{BankPrefix, Caller, Grant, Right};
+use super::problem::ApiProblem;
+use crate::access::{AccessRight, BankPrefix, Caller, TokenGrant};
 
 /// What the caller's token gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +17,7 @@ pub struct TokenView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it may do; no right includes another.
-    pub rights: Vec<Right>,
+    pub rights: Vec<AccessRight>,
     /// The banks that begin with one of these, in whole segments; `*` for every bank.
     pub banks: Vec<String>,
     /// From when on it is refused, in RFC 3339; absent where it does not end.
@@ -36,10 +36,10 @@ impl TokenView {
     /// What a caller may do.
     ///
     /// # Errors
-    /// [`Problem`] if its token is no longer valid.
-    pub fn of(who: &Caller) -> Result<Self, Problem> {
-        let Some(Grant { name, banks, rights, expires, requests_per_minute, .. }) = who.grant()? else {
-            let (rights, banks) = (Right::ALL.to_vec(), vec![BankPrefix::Every.to_string()]);
+    /// [`ApiProblem`] if its token is no longer valid.
+    pub fn of(who: &Caller) -> Result<Self, ApiProblem> {
+        let Some(TokenGrant { name, banks, rights, expires, requests_per_minute, .. }) = who.grant()? else {
+            let (rights, banks) = (AccessRight::ALL.to_vec(), vec![BankPrefix::Every.to_string()]);
             let (expires, requests_per_minute, requests_left) = (None, None, None);
             return Ok(Self { name: None, rights, banks, expires, requests_per_minute, requests_left });
         };

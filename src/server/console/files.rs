@@ -57,12 +57,12 @@ mod tests {
     use super::*;
 
     /// Most bytes of the whole page, packed.
-    const MOST_BYTES: usize = 120 << 10;
+    const MAX_BYTES: usize = 120 << 10;
 
     #[test]
     fn the_page_is_light() {
         let bytes: usize = FILES.iter().map(|file| file.packed.as_ref().unwrap().len()).sum();
-        assert!(bytes <= MOST_BYTES, "{bytes} bytes packed, more than {MOST_BYTES}");
+        assert!(bytes <= MAX_BYTES, "{bytes} bytes packed, more than {MAX_BYTES}");
     }
 
     #[test]

@@ -45,11 +45,11 @@ pub(super) fn page(path: &str) -> Router {
     let routes = Router::new().route("/", get(to_page.clone())).route(path, get(to_page));
     FILES.iter().fold(routes, |routes, file| {
         let path = format!("{folder}{}", file.name);
-        routes.route(&path, get(move |headers: HeaderMap| async move { sent(file, &headers) }))
+        routes.route(&path, get(move |headers: HeaderMap| async move { file_response(file, &headers) }))
     })
 }
 
-fn sent(file: &ConsoleFile, asked: &HeaderMap) -> Response<Body> {
+fn file_response(file: &ConsoleFile, asked: &HeaderMap) -> Response<Body> {
     let listed = |name| asked.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
     let is_known = listed(header::IF_NONE_MATCH).any(|tag| {
         let tag = tag.trim();

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::state::State;
-use nouns::backoff::Backoff;
-use ripplemem::log::LogError;
+use super::service_state::ServiceState;
+use logs::LogError;
+use types::backoff::Backoff;
 
 /// The pauses between two attempts. Records that arrive in a pause wait for no longer than the longest one.
 const PAUSES: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
 /// Counts and reports failed reads.
 pub(super) struct ClusterRetry<'s> {
-    state: &'s State,
+    state: &'s ServiceState,
     /// What is read, for the log lines.
     what: &'static str,
     pauses: Backoff,
@@ -21,7 +21,7 @@ pub(super) struct ClusterRetry<'s> {
 }
 
 impl<'s> ClusterRetry<'s> {
-    pub(super) fn new(state: &'s State, what: &'static str) -> Self {
+    pub(super) fn new(state: &'s ServiceState, what: &'static str) -> Self {
         Self { state, what, pauses: PAUSES, failing: false }
     }
 

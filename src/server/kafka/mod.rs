@@ -1,37 +1,37 @@
 //! The service on Kafka.
 //!
 //! In: a pipeline whose log is on Kafka. Out: what its roles produce. `extract` makes memory records of the partitions
-//! that the group assigns to it; `serve` follows the memory topic of every partition and answers questions; `replay`
+//! that the group assigns to it; `serve` follows the memory topic of every partition and answers questions; `replay_topic`
 //! writes topics as Parquet. They run together in one process, or in several that share only the topics. Work that is
 //! in flight when a service stops stays in the topics, and another instance does it.
 //!
-//! `service` starts a thread for each of: the extraction, `follow`, `questions` (with `request`, the form of a
-//! question's record, `in_flight`, which of them are answered, `forwarded`, those about turns of other partitions,
-//! `pauses`, `reply_topics` and `replies`), `forgets` (requests to forget turns), `retention` (its rules), `hold` (the
-//! shards that the group assigns), `instances` (which instance answers HTTP requests about each bank), `edges`,
-//! `replay`, `leases` (the live sources that the group assigns); `cluster_retry` is how they retry. `client` asks a
+//! `kafka_service` starts a thread for each of: the extraction, `follow_memory`, `question_topic` (with `question_record`, the form of a
+//! question's record, `in_flight_questions`, which of them are answered, `forward_wait_list`, those about turns of other partitions,
+//! `question_pauses`, `reply_topics` and `reply_sender`), `forget_requests` (requests to forget turns), `apply_retention` (its rules), `shard_assignment` (the
+//! shards that the group assigns), `instance_announcements` (which instance answers HTTP requests about each bank), `edge_topic`,
+//! `replay_topic`, `source_leases` (the live sources that the group assigns); `cluster_retry` is how they retry. `question_client` asks a
 //! running service.
 
-mod client;
+mod apply_retention;
 mod cluster_retry;
-mod edges;
-mod follow;
-mod forgets;
-mod forwarded;
-mod hold;
-mod in_flight;
-mod instances;
-mod leases;
-mod pauses;
-mod questions;
-mod replay;
-mod replies;
+mod edge_topic;
+mod follow_memory;
+mod forget_requests;
+mod forward_wait_list;
+mod in_flight_questions;
+mod instance_announcements;
+mod kafka_service;
+mod question_client;
+mod question_pauses;
+mod question_record;
+mod question_topic;
+mod replay_topic;
+mod reply_sender;
 mod reply_topics;
-mod request;
-mod retention;
-mod service;
+mod shard_assignment;
+mod source_leases;
 
-use super::{api, error, platforms, request_trace::question_span, state, v1};
+use super::{api, error, followed_source, request_trace::question_span, service_state, v1};
 
-pub use client::{AskError, ask};
-pub(super) use service::run;
+pub(super) use kafka_service::run;
+pub use question_client::{AskError, ask};

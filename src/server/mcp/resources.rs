@@ -14,11 +14,11 @@ use rmcp::{
 use serde_json::json;
 
 use super::{
-    calls::{Calls, Offer},
-    tools::Ask,
+    tool_calls::{ClientScope, ToolCalls},
+    tools::QuestionInput,
 };
-use crate::{query, subscriptions::Subscribe};
-use nouns::model::{Bank, EventTime, Question};
+use crate::{query_string, subscriptions::SubscribeRequest};
+use types::model::{Bank, EventTime, Question};
 
 /// The beginning of an address; the bank's name follows, which needs no escapes.
 const PREFIX: &str = "ripplemem://banks/";
@@ -48,14 +48,14 @@ pub(super) fn list(banks: &[Bank], cursor: Option<&str>) -> ListResourcesResult 
 
 /// What an address names.
 #[derive(Debug, PartialEq)]
-pub(super) enum Address {
+pub(super) enum ResourceAddress {
     /// How much a bank holds.
     Bank(Bank),
     /// The evidence for a question.
-    Question(Subscribe),
+    Question(SubscribeRequest),
 }
 
-impl Address {
+impl ResourceAddress {
     /// Reads an address.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Address {
         let bank = Bank::parse(bank).map_err(|e| e.to_string())?;
         let Some(parameters) = parameters else { return Ok(Self::Bank(bank)) };
         let (mut text, mut asked_at, mut asker) = (None, None, None);
-        let parameters = query::parameters(parameters).map_err(|e| format!("{address}: {e}"))?;
+        let parameters = query_string::parameters(parameters).map_err(|e| format!("{address}: {e}"))?;
         for (index, (name, value)) in parameters.iter().enumerate() {
             if parameters.iter().take(index).any(|(before, _)| before == name) {
                 return Err(format!("{address}: {name} is given twice"));
@@ -86,14 +86,14 @@ impl Address {
         }
         let text = text.ok_or_else(forms)?;
         let question = Question { asked_at, asker, ..Question::new(bank, text) };
-        Ok(Self::Question(Subscribe::of(question)))
+        Ok(Self::Question(SubscribeRequest::of(question)))
     }
 
     /// Reads the address of a question, which can be followed.
     ///
     /// # Errors
     /// What is wrong with the address, for the client.
-    pub(super) fn question(address: &str) -> Result<Subscribe, String> {
+    pub(super) fn question(address: &str) -> Result<SubscribeRequest, String> {
         match Self::parse(address)? {
             Self::Question(question) => Ok(question),
             Self::Bank(bank) => Err(format!("{address}: follow a question, {PREFIX}{bank}?question=TEXT")),
@@ -113,17 +113,21 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// The resource at an address: the counts of a bank, or what recall finds for a question.
-pub(super) async fn read(calls: &Calls, offer: &Offer, address: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(
+    calls: &ToolCalls,
+    offer: &ClientScope,
+    address: &str,
+) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": address })));
-    let text = match Address::parse(address).map_err(missing)? {
-        Address::Bank(bank) => {
+    let text = match ResourceAddress::parse(address).map_err(missing)? {
+        ResourceAddress::Bank(bank) => {
             let counts = calls.counts(&offer.who, bank).await.map_err(|e| missing(e.to_string()))?;
             serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
         }
-        Address::Question(Subscribe { bank, text, asked_at, asker, .. }) => {
+        ResourceAddress::Question(SubscribeRequest { bank, text, asked_at, asker, .. }) => {
             let (said_before, most_tokens, after, as_of) = (None, None, None, None);
             let bank = Some(bank);
-            let ask = Ask { question: text, bank, asked_at, asker, said_before, most_tokens, after, as_of };
+            let ask = QuestionInput { question: text, bank, asked_at, asker, said_before, most_tokens, after, as_of };
             let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
             recalled.structured.to_string()
         }
@@ -157,7 +161,7 @@ mod tests {
     #[test]
     fn an_address_names_a_bank_or_a_question_that_can_be_followed() {
         let bank = || Bank::parse("team/questions").unwrap();
-        assert_eq!(Address::parse("ripplemem://banks/team/questions"), Ok(Address::Bank(bank())));
+        assert_eq!(ResourceAddress::parse("ripplemem://banks/team/questions"), Ok(ResourceAddress::Bank(bank())));
         let address =
             "ripplemem://banks/team/questions?question=Where%20is%20it%3F%26&asked_at=2024-05-01T10:00:00Z&asker=Ann";
         let expected = Question {
@@ -165,7 +169,7 @@ mod tests {
             asker: Some("Ann".to_owned()),
             ..Question::new(bank(), "Where is it?&")
         };
-        assert_eq!(Address::question(address), Ok(Subscribe::of(expected)));
+        assert_eq!(ResourceAddress::question(address), Ok(SubscribeRequest::of(expected)));
         let long = format!("ripplemem://banks/a?question={}", "x".repeat(MAX_BYTES));
         for (wrong, word) in [
             ("ripplemem://banks/a", "follow a question"),
@@ -176,7 +180,7 @@ mod tests {
             ("file:///etc/passwd?question=x", "ripplemem://banks/BANK"),
             (&long, "bytes"),
         ] {
-            let why = Address::question(wrong).unwrap_err();
+            let why = ResourceAddress::question(wrong).unwrap_err();
             assert!(why.contains(word), "{word} is not in: {why}");
         }
     }

@@ -36,14 +36,14 @@ use futures_util::{
 use rmcp::model::ResourceUpdatedNotificationParam;
 use serde_json::json;
 
-use super::{call_error::CallError, calls::Calls, listener::Listener};
+use super::{resource_notifier::ResourceNotifier, tool_call_error::ToolCallError, tool_calls::ToolCalls};
 use crate::{
     access::Caller,
-    api::{Api, Problem},
-    quota::Share,
-    subscriptions::Subscribe,
+    api::{ApiProblem, MemoryApi},
+    quota::QuotaShare,
+    subscriptions::SubscribeRequest,
 };
-use nouns::sync;
+use types::sync;
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
@@ -54,25 +54,25 @@ const QUIET: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": quiet\n\n";
 
 /// The sessions of a service.
-pub(super) struct Sessions {
-    api: Arc<Api>,
-    calls: Arc<Calls>,
+pub(super) struct McpSessions {
+    api: Arc<MemoryApi>,
+    calls: Arc<ToolCalls>,
     /// The beginning of every id of this run, which tells them from the ids of earlier runs.
     run: String,
-    known: Mutex<HashMap<Key, Arc<Session>>>,
+    known: Mutex<HashMap<SessionKey, Arc<McpSession>>>,
 }
 
 /// The id of a session, and the name of its token.
-type Key = (String, Option<String>);
+type SessionKey = (String, Option<String>);
 
 /// One session.
-struct Session {
-    listener: Arc<Listener>,
-    presence: Mutex<Presence>,
+struct McpSession {
+    listener: Arc<ResourceNotifier>,
+    presence: Mutex<StreamPresence>,
 }
 
 /// The open streams of a session.
-struct Presence {
+struct StreamPresence {
     streams: usize,
     absent_since: Instant,
 }
@@ -90,7 +90,7 @@ impl SessionStart {
 
 /// Why a request has no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NoSession {
+pub(super) enum SessionError {
     /// The request names no session.
     #[error("no session: over HTTP, clients of this revision send the Mcp-Session-Id that initialize returned")]
     Missing,
@@ -99,14 +99,14 @@ pub(super) enum NoSession {
     Ended,
 }
 
-impl From<NoSession> for CallError {
-    fn from(why: NoSession) -> Self {
+impl From<SessionError> for ToolCallError {
+    fn from(why: SessionError) -> Self {
         Self::Refused(why.to_string())
     }
 }
 
-impl Sessions {
-    pub(super) fn new(api: Arc<Api>, calls: Arc<Calls>) -> Arc<Self> {
+impl McpSessions {
+    pub(super) fn new(api: Arc<MemoryApi>, calls: Arc<ToolCalls>) -> Arc<Self> {
         let run = format!("{:016x}", fastrand::u64(..));
         Arc::new(Self { api, calls, run, known: Mutex::default() })
     }
@@ -114,14 +114,14 @@ impl Sessions {
     /// Follows the question at an address, in the session of a request.
     ///
     /// # Errors
-    /// [`CallError`], as of [`Listener::follow`], or if the request has no session.
+    /// [`ToolCallError`], as of [`Listener::follow`], or if the request has no session.
     pub(super) async fn follow(
         self: &Arc<Self>,
         headers: &HeaderMap,
         who: &Arc<Caller>,
         address: &str,
-        question: Subscribe,
-    ) -> Result<(), CallError> {
+        question: SubscribeRequest,
+    ) -> Result<(), ToolCallError> {
         let key = self.key(headers, who)?;
         let session = self.session(key.clone(), who);
         let followed = session.listener.follow(address, question).await;
@@ -134,8 +134,8 @@ impl Sessions {
     /// Stops following an address, in the session of a request.
     ///
     /// # Errors
-    /// [`CallError`] if the request has no session.
-    pub(super) fn unfollow(&self, headers: &HeaderMap, who: &Caller, address: &str) -> Result<(), CallError> {
+    /// [`ToolCallError`] if the request has no session.
+    pub(super) fn unfollow(&self, headers: &HeaderMap, who: &Caller, address: &str) -> Result<(), ToolCallError> {
         let session = sync::lock(&self.known).get(&self.key(headers, who)?).cloned();
         if let Some(session) = session {
             session.listener.unfollow(address);
@@ -143,21 +143,21 @@ impl Sessions {
         Ok(())
     }
 
-    fn key(&self, headers: &HeaderMap, who: &Caller) -> Result<Key, NoSession> {
-        let id = headers.get(SESSION).ok_or(NoSession::Missing)?.to_str().map_err(|_| NoSession::Ended)?;
+    fn key(&self, headers: &HeaderMap, who: &Caller) -> Result<SessionKey, SessionError> {
+        let id = headers.get(SESSION).ok_or(SessionError::Missing)?.to_str().map_err(|_| SessionError::Ended)?;
         let is_ours = id.len() == 2 * self.run.len() && id.starts_with(&self.run);
-        if is_ours { Ok((id.to_owned(), who.name().map(str::to_owned))) } else { Err(NoSession::Ended) }
+        if is_ours { Ok((id.to_owned(), who.name().map(str::to_owned))) } else { Err(SessionError::Ended) }
     }
 
     /// The session with this key; a new one if there is none.
-    fn session(self: &Arc<Self>, key: Key, who: &Arc<Caller>) -> Arc<Session> {
+    fn session(self: &Arc<Self>, key: SessionKey, who: &Arc<Caller>) -> Arc<McpSession> {
         let mut known = sync::lock(&self.known);
         if let Some(session) = known.get(&key) {
             return Arc::clone(session);
         }
-        let session = Arc::new(Session {
-            listener: Listener::new(Arc::clone(&self.calls), Arc::clone(who)),
-            presence: Mutex::new(Presence { streams: 0, absent_since: Instant::now() }),
+        let session = Arc::new(McpSession {
+            listener: ResourceNotifier::new(Arc::clone(&self.calls), Arc::clone(who)),
+            presence: Mutex::new(StreamPresence { streams: 0, absent_since: Instant::now() }),
         });
         known.insert(key.clone(), Arc::clone(&session));
         tokio::spawn(forget_absent(Arc::downgrade(self), key));
@@ -165,7 +165,7 @@ impl Sessions {
     }
 
     /// Ends a session that follows nothing, if nobody but the caller uses it.
-    fn end_unused(&self, key: &Key, session: &Arc<Session>) {
+    fn end_unused(&self, key: &SessionKey, session: &Arc<McpSession>) {
         let mut known = sync::lock(&self.known);
         // Two references: the table's and the caller's. Others are only made under this lock.
         if Arc::strong_count(session) == 2 && session.listener.is_idle() {
@@ -174,7 +174,7 @@ impl Sessions {
     }
 
     /// Ends a session.
-    fn end(&self, key: &Key) {
+    fn end(&self, key: &SessionKey) {
         let ended = sync::lock(&self.known).remove(key);
         if let Some(session) = ended {
             session.listener.unfollow_all();
@@ -183,7 +183,7 @@ impl Sessions {
 }
 
 /// Ends a session once it has had no open stream for [`LINGER`].
-async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
+async fn forget_absent(sessions: Weak<McpSessions>, key: SessionKey) {
     loop {
         tokio::time::sleep(LINGER).await;
         let Some(sessions) = sessions.upgrade() else { return };
@@ -201,7 +201,11 @@ async fn forget_absent(sessions: Weak<Sessions>, key: Key) {
 }
 
 /// Adds the id of a new session to the response to an `initialize`.
-pub(super) async fn named(State(sessions): State<Arc<Sessions>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn add_session_id(
+    State(sessions): State<Arc<McpSessions>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let begun = SessionStart::default();
     request.extensions_mut().insert(begun.clone());
     let mut response = next.run(request).await;
@@ -216,7 +220,7 @@ pub(super) async fn named(State(sessions): State<Arc<Sessions>>, mut request: Re
 
 /// The notifications of a session, until the service or the token ends.
 pub(super) async fn stream(
-    State(sessions): State<Arc<Sessions>>,
+    State(sessions): State<Arc<McpSessions>>,
     Extension(who): Extension<Arc<Caller>>,
     headers: HeaderMap,
 ) -> Response {
@@ -226,18 +230,18 @@ pub(super) async fn stream(
     };
     let share = match sessions.api.share(&who) {
         Ok(share) => share,
-        Err(Problem { detail, .. }) => return (StatusCode::TOO_MANY_REQUESTS, detail).into_response(),
+        Err(ApiProblem { detail, .. }) => return (StatusCode::TOO_MANY_REQUESTS, detail).into_response(),
     };
     let session = sessions.session(key.clone(), &who);
     sync::lock(&session.presence).streams += 1;
-    let stream = Stream { sessions, key, session, who, _share: share };
+    let stream = SessionStream { sessions, key, session, who, _share: share };
     let events = unfold(stream, |stream| async move { Some((Ok::<_, Infallible>(stream.next().await?), stream)) });
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }
 
 /// Ends a session on the client's request.
 pub(super) async fn end(
-    State(sessions): State<Arc<Sessions>>,
+    State(sessions): State<Arc<McpSessions>>,
     Extension(who): Extension<Arc<Caller>>,
     headers: HeaderMap,
 ) -> Response {
@@ -250,31 +254,31 @@ pub(super) async fn end(
     }
 }
 
-fn refused(why: NoSession) -> Response {
+fn refused(why: SessionError) -> Response {
     match why {
-        NoSession::Missing => {
+        SessionError::Missing => {
             (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")], why.to_string()).into_response()
         }
-        NoSession::Ended => (StatusCode::NOT_FOUND, why.to_string()).into_response(),
+        SessionError::Ended => (StatusCode::NOT_FOUND, why.to_string()).into_response(),
     }
 }
 
 /// An open stream of a session's notifications.
-struct Stream {
-    sessions: Arc<Sessions>,
-    key: Key,
-    session: Arc<Session>,
+struct SessionStream {
+    sessions: Arc<McpSessions>,
+    key: SessionKey,
+    session: Arc<McpSession>,
     who: Arc<Caller>,
     /// The stream's place among the subscriptions, free again when this is dropped.
-    _share: Share,
+    _share: QuotaShare,
 }
 
-impl Stream {
+impl SessionStream {
     /// What to send next; `None` at the end.
     async fn next(&self) -> Option<Bytes> {
         let told = pin!(tokio::time::timeout(QUIET, self.session.listener.next()));
         let event = match select(told, pin!(self.sessions.api.subscriptions_ended())).await {
-            Either::Left((Ok(address), _)) => updated(&address),
+            Either::Left((Ok(address), _)) => update_event(&address),
             Either::Left((Err(_), _)) => Bytes::from_static(COMMENT),
             Either::Right(_) => return None,
         };
@@ -282,7 +286,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for SessionStream {
     fn drop(&mut self) {
         {
             let mut presence = sync::lock(&self.session.presence);
@@ -296,7 +300,7 @@ impl Drop for Stream {
 }
 
 /// The notification that a resource has changed.
-fn updated(address: &str) -> Bytes {
+fn update_event(address: &str) -> Bytes {
     let params = ResourceUpdatedNotificationParam::new(address);
     let message = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params});
     format!("event: message\ndata: {message}\n\n").into()

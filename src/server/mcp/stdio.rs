@@ -13,20 +13,21 @@ use tokio::sync::Notify;
 use tracing::{error, info};
 
 use super::{
-    access::Access,
-    call_error::CallError,
-    calls::{Calls, Offer},
-    opened_memory::{Opened, OpenedMemory, Release},
-    pipes,
-    server::{Clients, Server},
+    lazy_memory::{AccessHandle, DirectoryRelease, LazyMemory},
+    mcp_server::{ClientNotifiers, McpServer},
+    memory_access::McpMemoryAccess,
+    stdio_pipes,
+    tool_call_error::ToolCallError,
+    tool_calls::{ClientScope, ToolCalls},
 };
-use crate::{Reached, ServeError, address_of, served::ServedMemory, state::State};
-use models::llm::Llm;
-use nouns::{
+use crate::{MemoryHttpClient, ServeError, address_of, served_memory::ServedMemory, service_state::ServiceState};
+use logs::LogError;
+use models::llm::LlmClient;
+use pipeline::PipelineError;
+use types::{
     config::{LogKind, Pipeline},
     model::Bank,
 };
-use ripplemem::{log::LogError, pipeline::PipelineError};
 
 /// How long the last answers, and then blocking work, may take after the end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
@@ -72,19 +73,19 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
         return Err(McpError::Kafka);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let calls = Arc::new(Calls {
+    let calls = Arc::new(ToolCalls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
         language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
-        memory: OpenedMemory::new(move || open(&pipeline).inspect_err(|problem| error!("{problem}"))),
+        memory: LazyMemory::new(move || open(&pipeline).inspect_err(|problem| error!("{problem}"))),
     });
     let opening = Arc::clone(&calls);
     runtime.spawn(async move { drop(opening.memory.get().await) });
-    let offer = Offer { default_bank: bank, read_only, ..Offer::everything() };
-    let clients = Clients::one(&calls, &offer);
-    let server = Server::new(Arc::clone(&calls), Some(offer), clients);
+    let offer = ClientScope { default_bank: bank, read_only, ..ClientScope::everything() };
+    let clients = ClientNotifiers::one(&calls, &offer);
+    let server = McpServer::new(Arc::clone(&calls), Some(offer), clients);
     let served = runtime.block_on(async {
         let (input, output) = stdio_pipes();
-        let (reads, writes, moving) = pipes::between(input, output);
+        let (reads, writes, moving) = stdio_pipes::bounded_pipes(input, output);
         let moving = tokio::spawn(moving);
         let serving = async {
             let served = match server.serve((reads, writes)).await {
@@ -112,7 +113,7 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
 }
 
 /// Repeats a look-up for some seconds: a process that has just taken the lock has not written its address yet.
-fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+fn retry_briefly<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     for _ in 0..LOOKS {
         if let Some(found) = look() {
             return Some(found);
@@ -123,26 +124,27 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 }
 
 /// Opens the memory, or reaches the process that has it open.
-fn open(pipeline: &Pipeline) -> Result<Opened, CallError> {
-    let failed = |error: &dyn std::fmt::Display| CallError::Refused(error.to_string());
+fn open(pipeline: &Pipeline) -> Result<AccessHandle, ToolCallError> {
+    let failed = |error: &dyn std::fmt::Display| ToolCallError::Refused(error.to_string());
     let listen = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
-    let state = Arc::new(State::new(pipeline, Arc::default(), false));
+    let state = Arc::new(ServiceState::new(pipeline, Arc::default(), false));
     let (access, served) = match ServedMemory::open(pipeline, listen, &state, &mut |_| {}) {
-        Ok(served) => (Access::Here(Arc::clone(served.api())), Some(served)),
+        Ok(served) => (McpMemoryAccess::Here(Arc::clone(served.api())), Some(served)),
         Err(ServeError::Pipeline(PipelineError::Log(LogError::InUse { directory, holder }))) => {
-            let Some(address) = soon(|| address_of(&directory, &holder)) else {
+            let Some(address) = retry_briefly(|| address_of(&directory, &holder)) else {
                 return Err(failed(&LogError::InUse { directory, holder }));
             };
             let (directory, address_there) = (directory.display(), &address.address);
             info!(%directory, address = address_there, "{holder} has the directory open; it is asked");
             // This process does not see deletions, so it must not cache responses.
-            let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, None)).transpose();
+            let llm = pipeline.llm.is_set().then(|| LlmClient::open(&pipeline.llm, None)).transpose();
             let llm = llm.map_err(|e| failed(&e))?;
-            (Access::There { reached: Arc::new(Reached::new(address)), llm }, None)
+            (McpMemoryAccess::There { reached: Arc::new(MemoryHttpClient::new(address)), llm }, None)
         }
         Err(error) => return Err(failed(&error)),
     };
-    let release = served
-        .map(|served| -> Release { Box::new(move || served.close().unwrap_or_else(|problem| error!("{problem}"))) });
-    Ok(Opened { access, release })
+    let release = served.map(|served| -> DirectoryRelease {
+        Box::new(move || served.close().unwrap_or_else(|problem| error!("{problem}")))
+    });
+    Ok(AccessHandle { access, release })
 }

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tool_schema::{input_schema, output_schema, shallow_output_schema};
-use models::llm::Answer;
-use nouns::model::{Bank, EventTime, Evidence, Position, StepName, StepState};
+use models::llm::LlmAnswer;
+use types::model::{Bank, EventTime, Evidence, ExplanationStepName, ExplanationStepState, LogPosition};
 
 /// Most turns of one call of `remember`.
 pub(super) const MAX_TURNS: usize = 1_000;
@@ -76,72 +76,72 @@ impl ToolName {
             Self::Remember => (
                 "Store what was said in long-term memory: messages of a conversation, or facts, decisions and \
                  preferences worth keeping. Stored durably before this returns.",
-                input_schema::<Remember>(),
-                output_schema::<Remembered>(),
+                input_schema::<RememberInput>(),
+                output_schema::<RememberOutput>(),
                 hints("Remember").read_only(false).destructive(false).idempotent(false),
             ),
             Self::Recall => (
                 "Search long-term memory and get the matching passages as text, with dates and speakers, each after the \
                  id of its turn in brackets. Use it before answering anything that may depend on earlier conversations. \
                  Where `supported` is false, it may not hold the answer.",
-                input_schema::<Ask>(),
-                output_schema::<Recalled>(),
+                input_schema::<QuestionInput>(),
+                output_schema::<RecallOutput>(),
                 reads("Recall"),
             ),
             Self::Answer => (
                 "Have the memory's language model answer a question from memory, with the lines that support the \
                  answer. Slower than recall, which needs no model.",
-                input_schema::<Ask>(),
-                output_schema::<Answered>(),
+                input_schema::<QuestionInput>(),
+                output_schema::<AnswerToolOutput>(),
                 reads("Answer from memory"),
             ),
             Self::Evidence => (
                 "Search long-term memory and get everything about the result as JSON: each passage with its source \
                  turns, scores and how it was found. Long; for analysis. Use recall for conversation.",
-                input_schema::<Ask>(),
+                input_schema::<QuestionInput>(),
                 shallow_output_schema::<Evidence>(),
                 reads("Evidence with its trace"),
             ),
             Self::Explain => (
                 "Why recall gave a turn back for a question, or why not: the steps from the stored turn to its line, the \
                  first that failed, and what would have changed it. Use it when recall misses what list or show finds.",
-                input_schema::<ExplainTurn>(),
-                output_schema::<Explained>(),
+                input_schema::<ExplainInput>(),
+                output_schema::<ExplainOutput>(),
                 reads("Why a turn was recalled or not"),
             ),
             Self::List => (
                 "What was stored last in a bank, or by one speaker, or in a time: the latest turns with their ids, each by \
                  its beginning.",
-                input_schema::<ListOf>(),
-                output_schema::<Listed>(),
+                input_schema::<ListInput>(),
+                output_schema::<ListOutput>(),
                 reads("Latest turns"),
             ),
             Self::Show => (
                 "One turn in full, by an id that recall or list shows.",
-                input_schema::<Show>(),
-                output_schema::<Shown>(),
+                input_schema::<ShowInput>(),
+                output_schema::<ShowOutput>(),
                 reads("Show a turn"),
             ),
             Self::Forget => (
                 "Delete one turn from long-term memory for good, by an id that recall, list or remember shows. No later \
                  version of it comes back. Where `held` is false, there was no such turn.",
-                input_schema::<Forget>(),
-                output_schema::<Forgotten>(),
+                input_schema::<ForgetInput>(),
+                output_schema::<ForgetOutput>(),
                 hints("Forget a turn").read_only(false).destructive(true).idempotent(true),
             ),
             Self::ForgetTurns => (
                 "Delete all turns of one person, of a time, of a session, or that mention somebody, from long-term memory \
                  for good. The first call deletes nothing: it counts the turns, shows some, and gives `confirm`. Show \
                  that to the user, and call again with `confirm` and the same fields once they agree.",
-                input_schema::<ForgetTurns>(),
-                output_schema::<ForgottenTurns>(),
+                input_schema::<ForgetTurnsInput>(),
+                output_schema::<ForgetTurnsOutput>(),
                 hints("Forget turns").read_only(false).destructive(true).idempotent(true),
             ),
             Self::Status => (
                 "How the memory is: its banks, what is still being read in, problems, and with `bank` how much that \
                  bank holds.",
-                input_schema::<StatusOf>(),
-                output_schema::<Status>(),
+                input_schema::<StatusInput>(),
+                output_schema::<StatusOutput>(),
                 reads("Status of the memory"),
             ),
         };
@@ -157,10 +157,11 @@ fn hints(title: &str) -> ToolAnnotations {
 /// What `remember` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Remember {
+#[schemars(rename = "Remember")]
+pub(super) struct RememberInput {
     /// What was said, in order.
     #[schemars(length(min = 1, max = 1_000))]
-    pub(super) turns: Vec<Said>,
+    pub(super) turns: Vec<TurnInput>,
     /// The bank to store it in, such as a user or a project; the server's default without it.
     pub(super) bank: Option<Bank>,
     /// Seconds to wait, once it is durable, until recall finds it; 5 without it.
@@ -171,7 +172,8 @@ pub(super) struct Remember {
 /// One thing that was said.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Said {
+#[schemars(rename = "Said")]
+pub(super) struct TurnInput {
     /// Who said it.
     pub(super) speaker: String,
     /// What was said, in the words that were used.
@@ -189,7 +191,8 @@ pub(super) struct Said {
 
 /// What `remember` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Remembered {
+#[schemars(rename = "Remembered")]
+pub(super) struct RememberOutput {
     /// The bank that holds them.
     pub(super) bank: Bank,
     /// The ids of the turns, in their order. They are durable.
@@ -207,7 +210,8 @@ pub(super) struct Remembered {
 /// What `recall`, `answer` and `evidence` take.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ask {
+#[schemars(rename = "Ask")]
+pub(super) struct QuestionInput {
     /// The question, in natural language.
     pub(super) question: String,
     /// The bank to search; the server's default without it.
@@ -228,7 +232,8 @@ pub(super) struct Ask {
 
 /// What `recall` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Recalled {
+#[schemars(rename = "Recalled")]
+pub(super) struct RecallOutput {
     /// The bank that was searched.
     pub(super) bank: Bank,
     /// The passages as text, by time, with dates, ids of turns and names.
@@ -240,7 +245,7 @@ pub(super) struct Recalled {
     /// How many units the text quotes.
     pub(super) units: usize,
     /// The offsets that it reflects.
-    pub(super) reflects: Vec<Position>,
+    pub(super) reflects: Vec<LogPosition>,
     /// With `as_of`: how many turns the bank held then and were forgotten since, so that they are not shown. Absent
     /// where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,17 +257,18 @@ pub(super) struct Recalled {
 
 /// What `answer` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answered {
+#[schemars(rename = "Answered")]
+pub(super) struct AnswerToolOutput {
     /// The bank that was searched.
     pub(super) bank: Bank,
     /// The answer, and the lines that it cites.
-    pub(super) answer: Answer,
+    pub(super) answer: LlmAnswer,
     /// False when the memory may not hold the answer.
     pub(super) supported: bool,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub(super) sufficiency: f64,
     /// The offsets that it reflects.
-    pub(super) reflects: Vec<Position>,
+    pub(super) reflects: Vec<LogPosition>,
     /// That the bank holds nothing yet, or that nobody of the asker's name speaks in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) notice: Option<String>,
@@ -271,7 +277,8 @@ pub(super) struct Answered {
 /// What `explain` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExplainTurn {
+#[schemars(rename = "ExplainTurn")]
+pub(super) struct ExplainInput {
     /// The question, as it was asked.
     pub(super) question: String,
     /// The id of the turn, as recall or list shows it.
@@ -290,7 +297,8 @@ pub(super) struct ExplainTurn {
 
 /// What `explain` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Explained {
+#[schemars(rename = "Explained")]
+pub(super) struct ExplainOutput {
     /// The bank.
     pub(super) bank: String,
     /// The whole id of the turn.
@@ -298,22 +306,23 @@ pub(super) struct Explained {
     /// Whether recall gives it back.
     pub(super) quoted: bool,
     /// The first step that failed.
-    pub(super) failed: Option<StepName>,
+    pub(super) failed: Option<ExplanationStepName>,
     /// Why, in words.
     pub(super) sentence: String,
     /// What would have changed it.
     pub(super) change: Option<String>,
     /// The steps, in order.
-    pub(super) steps: Vec<ExplainedStep>,
+    pub(super) steps: Vec<ExplainOutputStep>,
 }
 
 /// A step of an explanation.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ExplainedStep {
+#[schemars(rename = "ExplainedStep")]
+pub(super) struct ExplainOutputStep {
     /// Which step.
-    pub(super) step: StepName,
+    pub(super) step: ExplanationStepName,
     /// What it did with the turn.
-    pub(super) state: StepState,
+    pub(super) state: ExplanationStepState,
     /// The same in words.
     pub(super) sentence: String,
 }
@@ -321,7 +330,8 @@ pub(super) struct ExplainedStep {
 /// What `list` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListOf {
+#[schemars(rename = "ListOf")]
+pub(super) struct ListInput {
     /// The bank; the server's default without it.
     pub(super) bank: Option<Bank>,
     /// Only those of this speaker.
@@ -339,18 +349,20 @@ pub(super) struct ListOf {
 
 /// What `list` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Listed {
+#[schemars(rename = "Listed")]
+pub(super) struct ListOutput {
     /// The bank.
     pub(super) bank: Bank,
     /// The turns, the latest first.
-    pub(super) turns: Vec<ListedTurn>,
+    pub(super) turns: Vec<TurnOutput>,
     /// Earlier turns that are not listed.
     pub(super) more: u64,
 }
 
 /// A turn of a list.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ListedTurn {
+#[schemars(rename = "ListedTurn")]
+pub(super) struct TurnOutput {
     /// Its short id, which show and forget take.
     pub(super) id: String,
     /// Who said it.
@@ -364,7 +376,8 @@ pub(super) struct ListedTurn {
 /// What `show` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Show {
+#[schemars(rename = "Show")]
+pub(super) struct ShowInput {
     /// The id of the turn, as recall or list shows it.
     pub(super) turn: String,
     /// The bank that holds it; the server's default without it.
@@ -375,7 +388,8 @@ pub(super) struct Show {
 
 /// What `show` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Shown {
+#[schemars(rename = "Shown")]
+pub(super) struct ShowOutput {
     /// The bank.
     pub(super) bank: Bank,
     /// The whole id of the turn.
@@ -395,7 +409,8 @@ pub(super) struct Shown {
 /// What `forget` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Forget {
+#[schemars(rename = "Forget")]
+pub(super) struct ForgetInput {
     /// The id of the turn, as recall or list shows it.
     pub(super) turn: String,
     /// The bank that holds it; the server's default without it.
@@ -407,7 +422,8 @@ pub(super) struct Forget {
 
 /// What `forget` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Forgotten {
+#[schemars(rename = "Forgotten")]
+pub(super) struct ForgetOutput {
     /// The bank.
     pub(super) bank: Bank,
     /// The whole id of the turn. Its deletion is durable.
@@ -423,7 +439,8 @@ pub(super) struct Forgotten {
 /// What `forget_turns` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ForgetTurns {
+#[schemars(rename = "ForgetTurns")]
+pub(super) struct ForgetTurnsInput {
     /// The bank that holds them; the server's default without it.
     pub(super) bank: Option<Bank>,
     /// Those of this speaker.
@@ -445,7 +462,8 @@ pub(super) struct ForgetTurns {
 
 /// What `forget_turns` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ForgottenTurns {
+#[schemars(rename = "ForgottenTurns")]
+pub(super) struct ForgetTurnsOutput {
     /// The bank.
     pub(super) bank: Bank,
     /// How many turns are meant, or were deleted.
@@ -454,7 +472,7 @@ pub(super) struct ForgottenTurns {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rejected: Option<u64>,
     /// The latest of them, where nothing was deleted yet.
-    pub(super) turns: Vec<ListedTurn>,
+    pub(super) turns: Vec<TurnOutput>,
     /// Call again with this to delete them.
     pub(super) confirm: Option<String>,
     /// Whether they are gone from every answer already.
@@ -466,14 +484,16 @@ pub(super) struct ForgottenTurns {
 /// What `status` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StatusOf {
+#[schemars(rename = "StatusOf")]
+pub(super) struct StatusInput {
     /// Count what this bank holds.
     pub(super) bank: Option<Bank>,
 }
 
 /// What `status` gives.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Status {
+#[schemars(rename = "Status")]
+pub(super) struct StatusOutput {
     /// The version of this server.
     pub(super) version: String,
     /// The bank of calls that name none.
@@ -487,7 +507,7 @@ pub(super) struct Status {
     /// Their names, at most 100.
     pub(super) banks: Vec<Bank>,
     /// How much the bank holds that the call named.
-    pub(super) counts: Option<Counts>,
+    pub(super) counts: Option<BankSize>,
     /// Turns that are durable, and that recall does not find yet.
     pub(super) behind: u64,
     /// Closed windows that wait for the language model.
@@ -498,7 +518,8 @@ pub(super) struct Status {
 
 /// How much a bank holds.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Counts {
+#[schemars(rename = "Counts")]
+pub(super) struct BankSize {
     /// The bank.
     pub(super) bank: Bank,
     /// Its memory units.

@@ -5,17 +5,17 @@
 //! answered once reads see it. Rights are those of our tokens. `docs/mem0.md` says what each call does.
 //!
 //! - `routes`: maps paths to calls.
-//! - `calls`: the calls, on [`super::api`].
-//! - `fields`: reads a request, field by field.
-//! - `ids`: entities as banks, memories as turns.
+//! - `mem0_calls`: the calls, on [`super::api`].
+//! - `request_fields`: reads a request, field by field.
+//! - `entity_ids`: entities as banks, memories as turns.
 //! - `metadata`: a memory's metadata, as an attachment of its turn.
-//! - `failure`: why a request fails.
+//! - `mem0_failure`: why a request fails.
 
-mod calls;
-mod failure;
-mod fields;
-mod ids;
+mod entity_ids;
+mod mem0_calls;
+mod mem0_failure;
 mod metadata;
+mod request_fields;
 mod routes;
 
 pub(super) use routes::{problems_as_json, routes};

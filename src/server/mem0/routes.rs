@@ -1,6 +1,6 @@
 //! Maps the paths of Mem0's platform to calls.
 //!
-//! In: requests, already checked for their token. Out: JSON; failures as [`Failure`] writes them, including those of
+//! In: requests, already checked for their token. Out: JSON; failures as [`Mem0Failure`] writes them, including those of
 //! the token check. A path that the client knows but this memory does not offer answers 501.
 
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{calls::Calls, failure::Failure, fields::Fields};
+use super::{mem0_calls::Mem0Calls, mem0_failure::Mem0Failure, request_fields::RequestFields};
 use crate::{
     access::Caller,
-    api::Api,
-    quota::Share,
-    v1::{Bodies, MAX_BYTES, Whole},
+    api::MemoryApi,
+    quota::QuotaShare,
+    v1::{BodyReader, MAX_BYTES, RequestBody},
 };
 
 /// What the routes share.
 #[derive(Clone)]
-struct Mem0 {
-    calls: Arc<Calls>,
-    bodies: Bodies,
+struct Mem0State {
+    calls: Arc<Mem0Calls>,
+    bodies: BodyReader,
 }
 
 /// Who sends the request; the check has put it there.
-type Who = Extension<Arc<Caller>>;
-type Answer = Result<Json, Failure>;
+type Mem0Caller = Extension<Arc<Caller>>;
+type Mem0Response = Result<JsonAnswer, Mem0Failure>;
 
 /// Paths that the client knows but that are not offered here.
 const NOT_OFFERED: [&str; 10] = [
@@ -53,10 +53,10 @@ const NOT_OFFERED: [&str; 10] = [
 const OWNER: &str = "ripplemem";
 
 /// The routes.
-pub(crate) fn routes(api: &Arc<Api>, bodies: Bodies) -> Router {
-    let mem0 = Mem0 { calls: Arc::new(Calls { api: Arc::clone(api) }), bodies };
+pub(crate) fn routes(api: &Arc<MemoryApi>, bodies: BodyReader) -> Router {
+    let mem0 = Mem0State { calls: Arc::new(Mem0Calls { api: Arc::clone(api) }), bodies };
     let offered = Router::new()
-        .route("/v1/ping/", get(|| async { Json(json!({"status": "ok", "org_id": OWNER, "project_id": OWNER})) }))
+        .route("/v1/ping/", get(|| async { JsonAnswer(json!({"status": "ok", "org_id": OWNER, "project_id": OWNER})) }))
         .route("/v3/memories/add/", post(add))
         .route("/v3/memories/search/", post(search))
         .route("/v3/memories/", post(list))
@@ -66,7 +66,7 @@ pub(crate) fn routes(api: &Arc<Api>, bodies: Bodies) -> Router {
         .route("/v1/batch/", put(batch_update).delete(batch_delete))
         .route("/v1/entities/", get(entities))
         .route("/v2/entities/{kind}/{id}/", delete(delete_entity));
-    let not_offered = |uri: Uri| async move { Failure::unsupported(uri.path()) };
+    let not_offered = |uri: Uri| async move { Mem0Failure::unsupported(uri.path()) };
     NOT_OFFERED.into_iter().fold(offered, |routes, path| routes.route(path, any(not_offered))).with_state(mem0)
 }
 
@@ -83,80 +83,90 @@ pub(crate) async fn problems_as_json(request: Request, next: Next) -> Response {
     response
 }
 
-async fn add(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
+async fn add(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, body: Body) -> Mem0Response {
     let (fields, _room) = mem0.fields(&who, body).await?;
-    Ok(Json(mem0.calls.add(&who, fields).await?))
+    Ok(JsonAnswer(mem0.calls.add(&who, fields).await?))
 }
 
-async fn search(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
+async fn search(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, body: Body) -> Mem0Response {
     let (fields, _room) = mem0.fields(&who, body).await?;
-    Ok(Json(mem0.calls.search(&who, fields).await?))
+    Ok(JsonAnswer(mem0.calls.search(&who, fields).await?))
 }
 
-async fn list(Shared(mem0): Shared<Mem0>, Extension(who): Who, uri: Uri, body: Body) -> Answer {
+async fn list(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, uri: Uri, body: Body) -> Mem0Response {
     let (fields, _room) = mem0.fields(&who, body).await?;
-    Ok(Json(mem0.calls.list(&who, query(&uri)?, fields).await?))
+    Ok(JsonAnswer(mem0.calls.list(&who, query(&uri)?, fields).await?))
 }
 
-async fn one(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>) -> Answer {
-    Ok(Json(mem0.calls.get(&who, &id).await?))
+async fn one(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, Path(id): Path<String>) -> Mem0Response {
+    Ok(JsonAnswer(mem0.calls.get(&who, &id).await?))
 }
 
-async fn update(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>, body: Body) -> Answer {
+async fn update(
+    Shared(mem0): Shared<Mem0State>,
+    Extension(who): Mem0Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Mem0Response {
     let (fields, _room) = mem0.fields(&who, body).await?;
-    Ok(Json(mem0.calls.update(&who, &id, fields).await?))
+    Ok(JsonAnswer(mem0.calls.update(&who, &id, fields).await?))
 }
 
-async fn delete_one(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>, uri: Uri) -> Answer {
-    Ok(Json(mem0.calls.delete(&who, &id, query(&uri)?).await?))
+async fn delete_one(
+    Shared(mem0): Shared<Mem0State>,
+    Extension(who): Mem0Caller,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Mem0Response {
+    Ok(JsonAnswer(mem0.calls.delete(&who, &id, query(&uri)?).await?))
 }
 
-async fn delete_all(Shared(mem0): Shared<Mem0>, Extension(who): Who, uri: Uri) -> Answer {
-    Ok(Json(mem0.calls.delete_all(&who, query(&uri)?).await?))
+async fn delete_all(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, uri: Uri) -> Mem0Response {
+    Ok(JsonAnswer(mem0.calls.delete_all(&who, query(&uri)?).await?))
 }
 
-async fn history(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>) -> Answer {
-    Ok(Json(mem0.calls.history(&who, &id).await?))
+async fn history(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, Path(id): Path<String>) -> Mem0Response {
+    Ok(JsonAnswer(mem0.calls.history(&who, &id).await?))
 }
 
-async fn batch_update(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
+async fn batch_update(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, body: Body) -> Mem0Response {
     let (fields, _room) = mem0.fields(&who, body).await?;
-    Ok(Json(mem0.calls.batch_update(&who, fields).await?))
+    Ok(JsonAnswer(mem0.calls.batch_update(&who, fields).await?))
 }
 
-async fn batch_delete(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
+async fn batch_delete(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, body: Body) -> Mem0Response {
     let (fields, _room) = mem0.fields(&who, body).await?;
-    Ok(Json(mem0.calls.batch_delete(&who, fields).await?))
+    Ok(JsonAnswer(mem0.calls.batch_delete(&who, fields).await?))
 }
 
-async fn entities(Shared(mem0): Shared<Mem0>, Extension(who): Who, uri: Uri) -> Answer {
-    Ok(Json(mem0.calls.entities(&who, query(&uri)?).await?))
+async fn entities(Shared(mem0): Shared<Mem0State>, Extension(who): Mem0Caller, uri: Uri) -> Mem0Response {
+    Ok(JsonAnswer(mem0.calls.entities(&who, query(&uri)?).await?))
 }
 
 async fn delete_entity(
-    Shared(mem0): Shared<Mem0>,
-    Extension(who): Who,
+    Shared(mem0): Shared<Mem0State>,
+    Extension(who): Mem0Caller,
     Path((kind, id)): Path<(String, String)>,
-) -> Answer {
-    Ok(Json(mem0.calls.delete_entity(&who, &kind, &id).await?))
+) -> Mem0Response {
+    Ok(JsonAnswer(mem0.calls.delete_entity(&who, &kind, &id).await?))
 }
 
-impl Mem0 {
+impl Mem0State {
     /// The fields of a body, and the share of memory that is reserved for them: a search keeps all of its fields, too.
-    async fn fields(&self, who: &Caller, body: Body) -> Result<(Fields, Share), Failure> {
-        let Whole { bytes, room } = self.bodies.read_json(body, who.name(), MAX_BYTES).await?;
-        Ok((Fields::of_body(&bytes)?, room))
+    async fn fields(&self, who: &Caller, body: Body) -> Result<(RequestFields, QuotaShare), Mem0Failure> {
+        let RequestBody { bytes, room } = self.bodies.read_json(body, who.name(), MAX_BYTES).await?;
+        Ok((RequestFields::of_body(&bytes)?, room))
     }
 }
 
-fn query(uri: &Uri) -> Result<Fields, Failure> {
-    Fields::of_query(uri.query().unwrap_or_default())
+fn query(uri: &Uri) -> Result<RequestFields, Mem0Failure> {
+    RequestFields::of_query(uri.query().unwrap_or_default())
 }
 
 /// An answer.
-struct Json(Value);
+struct JsonAnswer(Value);
 
-impl IntoResponse for Json {
+impl IntoResponse for JsonAnswer {
     fn into_response(self) -> Response {
         ([(header::CONTENT_TYPE, "application/json")], self.0.to_string()).into_response()
     }

@@ -17,19 +17,21 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    bank_look::{BankLook, HeldGraph, skipped},
-    dead_letters::DeadLetterReader,
-    event_forms::{BankEvent, BankProgress, RejectedRecord},
-    work::{Attempts, Work},
+    bank_event_forms::{BankEvent, BankProgress, RejectedRecord},
+    bank_scan::{BankScan, GraphFingerprint, skipped},
+    dead_letter_reader::DeadLetterReader,
+    refresh_schedule::{RefreshAttempts, RefreshSchedule},
 };
-use crate::api::{Code, Problem};
-use nouns::{model::Bank, sync};
-use ripplemem::pipeline::{Memory, PipelineError, ReadVersions, WatchedBank};
+use crate::api::{ApiProblem, ProblemCode};
+use pipeline::PipelineError;
+use replica::{BankWatchGuard, TurnVersionChanges};
+use ripplemem::Memory;
+use types::{model::Bank, sync};
 
 /// How many events are kept for those who read slowly or come back.
 const RETAINED: usize = 1_000;
 /// Most rejected records that are kept between two looks.
-const MOST_REJECTED: usize = 200;
+const MAX_REJECTED: usize = 200;
 /// The least pause between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The pause is at least this many times as long as the look took, so that looks take at most a tenth of the time.
@@ -39,7 +41,7 @@ const PAUSE_SHARE: u32 = 9;
 pub(super) struct BankFeed {
     pub(super) bank: Bank,
     pub(super) partition: u32,
-    watched: WatchedBank,
+    watched: BankWatchGuard,
     dead_letters: Arc<DeadLetterReader>,
     newest: watch::Sender<FeedNews>,
     state: Mutex<FeedState>,
@@ -50,52 +52,52 @@ pub(super) struct BankFeed {
 pub(super) struct FeedNews {
     /// How often it became unknown what had happened.
     pub(super) resets: u64,
-    pub(super) value: FeedValue,
+    pub(super) value: FeedStatus,
 }
 
 /// How far the feed is.
 #[derive(Debug, Clone, Default)]
-pub(super) enum FeedValue {
+pub(super) enum FeedStatus {
     /// The first look, or the first one after a reset, is not done.
     #[default]
     Pending,
     /// There may be new events.
     Going,
     /// The bank is no longer looked at.
-    Ended(Problem),
+    Ended(ApiProblem),
     /// Another instance has the bank now.
     Moved,
 }
 
 struct FeedState {
     /// Looks at the bank.
-    work: Work,
-    held: Option<Arc<HeldGraph>>,
+    work: RefreshSchedule,
+    held: Option<Arc<GraphFingerprint>>,
     /// The first place after which all events are kept.
-    from: FeedPlace,
+    from: FeedPosition,
     /// Where the newest look reaches.
-    reached: FeedPlace,
+    reached: FeedPosition,
     /// Rejected records since the newest look, how many more there were, and the offset after the last of them.
     rejected: Vec<RejectedRecord>,
     rejected_more: u64,
     letters: u64,
     progress: Option<BankProgress>,
     /// The last looks, none without events.
-    retained: VecDeque<ToldLook>,
+    retained: VecDeque<ScanEvents>,
     /// How many events there were in all.
     told: u64,
 }
 
 /// Up to where events are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct FeedPlace {
+pub(super) struct FeedPosition {
     /// The first offset of the memory partition that is not told.
     offset: u64,
     /// The first offset of the dead letters that is not told.
     letters: u64,
 }
 
-impl FeedPlace {
+impl FeedPosition {
     /// Whether something may have been told after `other` and up to here.
     fn is_after(self, other: Self) -> bool {
         self.offset > other.offset || self.letters > other.letters
@@ -104,15 +106,15 @@ impl FeedPlace {
 
 /// The events of one look.
 #[derive(Debug)]
-struct ToldLook {
+struct ScanEvents {
     /// How many events there were before.
     before: u64,
-    reached: FeedPlace,
+    reached: FeedPosition,
     events: Vec<BankEvent>,
     progress: BankProgress,
 }
 
-impl ToldLook {
+impl ScanEvents {
     /// How many events there were with those of this look.
     fn end(&self) -> u64 {
         self.before + self.events.len() as u64
@@ -122,10 +124,10 @@ impl ToldLook {
 impl FeedState {
     fn new() -> Self {
         Self {
-            work: Work::new(),
+            work: RefreshSchedule::new(),
             held: None,
-            from: FeedPlace::default(),
-            reached: FeedPlace::default(),
+            from: FeedPosition::default(),
+            reached: FeedPosition::default(),
             rejected: Vec::new(),
             rejected_more: 0,
             letters: 0,
@@ -136,8 +138,8 @@ impl FeedState {
     }
 
     /// Drops the words of turns that have a later version than the look shows in which they were told.
-    fn withdraw(&mut self, versions: &ReadVersions) {
-        let ReadVersions { by_turn, left_out_to } = versions;
+    fn withdraw(&mut self, versions: &TurnVersionChanges) {
+        let TurnVersionChanges { by_turn, left_out_to } = versions;
         if *left_out_to > 0 {
             // Any turn may be among those that are left out, so what was told before them must not be told again.
             while self.retained.front().is_some_and(|look| look.reached.offset < *left_out_to) {
@@ -182,21 +184,26 @@ impl FeedState {
 }
 
 impl BankFeed {
-    pub(super) fn new(bank: Bank, partition: u32, watched: WatchedBank, dead_letters: Arc<DeadLetterReader>) -> Self {
+    pub(super) fn new(
+        bank: Bank,
+        partition: u32,
+        watched: BankWatchGuard,
+        dead_letters: Arc<DeadLetterReader>,
+    ) -> Self {
         let (newest, state) = (watch::Sender::new(FeedNews::default()), Mutex::new(FeedState::new()));
         Self { bank, partition, watched, dead_letters, newest, state }
     }
 
     /// The id of the events up to a place in the memory log and in the dead letters.
-    fn id(&self, FeedPlace { offset, letters }: FeedPlace) -> String {
+    fn id(&self, FeedPosition { offset, letters }: FeedPosition) -> String {
         format!("{}:{offset}:{letters}", self.partition)
     }
 
     /// The place that an id names; `None` if it is not of this partition.
-    pub(super) fn place_of(&self, id: &str) -> Option<FeedPlace> {
+    pub(super) fn place_of(&self, id: &str) -> Option<FeedPosition> {
         let (partition, place) = id.split_once(':')?;
         let (offset, letters) = place.split_once(':')?;
-        let place = FeedPlace { offset: offset.parse().ok()?, letters: letters.parse().ok()? };
+        let place = FeedPosition { offset: offset.parse().ok()?, letters: letters.parse().ok()? };
         partition.parse::<u32>().is_ok_and(|of| of == self.partition).then_some(place)
     }
 
@@ -216,13 +223,13 @@ impl BankFeed {
         self.state().work.idle()
     }
 
-    /// Notes that the bank has changed; returns whether [`Self::look`] must be started.
+    /// Notes that the bank has changed; returns whether [`Self::scan`] must be started.
     pub(super) fn note_change(&self) -> bool {
         self.state().work.note_change();
         self.begin()
     }
 
-    /// Notes a record of the bank that was rejected; returns whether [`Self::look`] must be started.
+    /// Notes a record of the bank that was rejected; returns whether [`Self::scan`] must be started.
     pub(super) fn note_rejected(&self, rejected: RejectedRecord) -> bool {
         {
             let mut state = self.state();
@@ -231,7 +238,7 @@ impl BankFeed {
                 return false;
             }
             state.letters = rejected.offset + 1;
-            if state.rejected.len() < MOST_REJECTED {
+            if state.rejected.len() < MAX_REJECTED {
                 state.rejected.push(rejected);
             } else {
                 state.rejected_more += 1;
@@ -240,7 +247,7 @@ impl BankFeed {
         self.note_change()
     }
 
-    /// Whether [`Self::look`] must be started now.
+    /// Whether [`Self::scan`] must be started now.
     pub(super) fn begin(&self) -> bool {
         self.state().work.begin()
     }
@@ -251,7 +258,7 @@ impl BankFeed {
             let mut state = self.state();
             (state.held, state.progress) = (None, None);
             state.retained.clear();
-            self.newest.send_modify(|news| *news = FeedNews { resets: news.resets + 1, value: FeedValue::Pending });
+            self.newest.send_modify(|news| *news = FeedNews { resets: news.resets + 1, value: FeedStatus::Pending });
         }
         self.note_change()
     }
@@ -264,7 +271,7 @@ impl BankFeed {
     }
 
     /// How many events there were up to a place, if all that came after it are kept.
-    pub(super) fn told_at(&self, place: FeedPlace) -> Option<u64> {
+    pub(super) fn event_count_at(&self, place: FeedPosition) -> Option<u64> {
         let state = self.state();
         if state.from.is_after(place) || place.is_after(state.reached) {
             return None;
@@ -296,12 +303,12 @@ impl BankFeed {
 
     /// Looks until the newest look shows all that the bank holds. Only one call may run at a time, as [`Self::begin`]
     /// ensures. Returns false if the bank is no longer looked at.
-    pub(super) async fn look(&self, memory: &Memory) -> bool {
-        let mut attempts = Attempts::new();
+    pub(super) async fn scan(&self, memory: &Memory) -> bool {
+        let mut attempts = RefreshAttempts::new();
         loop {
             let before = {
                 let mut state = self.state();
-                if !state.work.go_on() {
+                if !state.work.take_change() {
                     return true;
                 }
                 state.held.clone()
@@ -315,34 +322,36 @@ impl BankFeed {
             let looked = tokio::task::spawn_blocking(move || {
                 // A process that may not read the dead letters of a cluster tells none, and everything else.
                 let letters = if of.is_none() { dead_letters.begin(&*log).unwrap_or_default() } else { 0 };
-                (letters, BankLook::of(&replica, bank, of.as_deref()))
+                (letters, BankScan::of(&replica, bank, of.as_deref()))
             });
             // It ended without a result: the process is stopping, or it panicked.
-            let Ok((letters, looked)) = looked.await else { return self.end(FeedValue::Ended(panicked())) };
+            let Ok((letters, looked)) = looked.await else { return self.end(FeedStatus::Ended(panic_problem())) };
             let found = match looked {
                 Ok(look) => Some(look),
                 Err(PipelineError::UnknownBank { .. }) => {
                     let (bank, units, semantic_edges, structural_edges) = (self.bank.clone(), 0, 0, 0);
                     let progress = BankProgress { bank, units, semantic_edges, structural_edges, reflects };
-                    let empty = BankLook::of_nothing(progress, before.as_deref());
+                    let empty = BankScan::of_empty_bank(progress, before.as_deref());
                     Some(empty).filter(|empty| self.watched.changed_at() <= empty.offset())
                 }
-                Err(PipelineError::OtherInstance { .. }) => return self.end(FeedValue::Moved),
+                Err(PipelineError::OtherInstance { .. }) => return self.end(FeedStatus::Moved),
                 Err(error) => {
                     let Some(pause) = attempts.pause_after(&error) else {
-                        return self.end(FeedValue::Ended(error.into()));
+                        return self.end(FeedStatus::Ended(error.into()));
                     };
                     tokio::time::sleep(pause).await;
                     self.state().work.note_change();
                     continue;
                 }
             };
-            attempts = Attempts::new();
+            attempts = RefreshAttempts::new();
             {
                 let mut state = self.state();
                 match found {
                     // A look from before a reset says nothing about what is held now.
-                    Some(look) if self.newest.borrow().resets == resets => self.tell(&mut state, look, letters),
+                    Some(look) if self.newest.borrow().resets == resets => {
+                        self.record_events(&mut state, look, letters)
+                    }
                     _ => state.work.note_change(),
                 }
             }
@@ -351,22 +360,22 @@ impl BankFeed {
         }
     }
 
-    fn end(&self, value: FeedValue) -> bool {
+    fn end(&self, value: FeedStatus) -> bool {
         self.newest.send_modify(|news| news.value = value);
         false
     }
 
     /// Adds the events of a look; `letters` is where the dead letters ended before the first one.
-    fn tell(&self, state: &mut FeedState, look: BankLook, letters: u64) {
+    fn record_events(&self, state: &mut FeedState, look: BankScan, letters: u64) {
         let offset = look.offset();
         let (records, left_out) = self.watched.take_records(offset);
         let (mut rejected, rejected_more) =
             (std::mem::take(&mut state.rejected), std::mem::take(&mut state.rejected_more));
-        let BankLook { held, events: of_graph, skipped: more, progress } = look;
+        let BankScan { held, events: of_graph, skipped: more, progress } = look;
         if state.held.replace(Arc::new(held)).is_none() {
             // What is held now is where the events begin. What was rejected during the look is told with the next one.
             state.letters = state.letters.max(letters);
-            state.reached = FeedPlace { offset, letters };
+            state.reached = FeedPosition { offset, letters };
             state.from = state.reached;
             rejected.retain(|record| record.offset >= letters);
             if !rejected.is_empty() {
@@ -374,7 +383,7 @@ impl BankFeed {
             }
             state.rejected = rejected;
         } else {
-            state.reached = FeedPlace { offset, letters: state.letters };
+            state.reached = FeedPosition { offset, letters: state.letters };
             let of_records = records.into_iter().map(BankEvent::from);
             let events = of_records.chain(rejected.into_iter().map(BankEvent::Rejected)).chain(of_graph);
             let events = events.chain(skipped(left_out + rejected_more + more));
@@ -382,7 +391,7 @@ impl BankFeed {
             if !events.is_empty() {
                 state.told += events.len() as u64;
                 let (reached, progress) = (state.reached, progress.clone());
-                state.retained.push_back(ToldLook { before, reached, events, progress });
+                state.retained.push_back(ScanEvents { before, reached, events, progress });
             }
         }
         state.progress = Some(progress);
@@ -393,7 +402,7 @@ impl BankFeed {
         }
         // A turn may have been deleted after this look.
         state.withdraw(&self.watched.take_versions());
-        self.newest.send_modify(|news| news.value = FeedValue::Going);
+        self.newest.send_modify(|news| news.value = FeedStatus::Going);
     }
 
     fn state(&self) -> MutexGuard<'_, FeedState> {
@@ -402,23 +411,23 @@ impl BankFeed {
 }
 
 /// Drops the reason for which a record of a deleted turn was rejected, as it may quote the record.
-fn withdraw_reason(record: &mut RejectedRecord, versions: &ReadVersions) {
+fn withdraw_reason(record: &mut RejectedRecord, versions: &TurnVersionChanges) {
     let version = record.turn.as_ref().and_then(|turn| versions.by_turn.get(turn));
     if version.is_some_and(|version| version.is_deleted) {
         record.reason = String::new();
     }
 }
 
-fn panicked() -> Problem {
-    Problem::new(Code::Failed, "the look at the bank panicked; this is a defect, please report it")
+fn panic_problem() -> ApiProblem {
+    ApiProblem::new(ProblemCode::Failed, "the look at the bank panicked; this is a defect, please report it")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::subscriptions::{AddedUnit, ArrivedTurn, RemovedUnit};
-    use nouns::model::{EventTime, UnitId};
-    use ripplemem::pipeline::LastVersion;
+    use replica::LatestTurnVersion;
+    use types::model::{EventTime, UnitId};
 
     fn added(id: u64, turns: &[&str]) -> BankEvent {
         let said_at = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
@@ -450,7 +459,7 @@ mod tests {
             state.reached.offset += 1;
             let (before, reached) = (state.told, state.reached);
             state.told += events.len() as u64;
-            state.retained.push_back(ToldLook { before, reached, events, progress: progress.clone() });
+            state.retained.push_back(ScanEvents { before, reached, events, progress: progress.clone() });
         }
         state
     }
@@ -466,9 +475,9 @@ mod tests {
         state.rejected = vec![rejected("b"), rejected("c")];
         let event = |state: &FeedState, look: usize, index: usize| state.event(look, index).unwrap();
         assert_eq!(event(&state, 2, 1), removed(2, Some("unit 2")));
-        let mut versions = ReadVersions::default();
+        let mut versions = TurnVersionChanges::default();
         for (turn, next_offset, is_deleted) in [("a", 1, false), ("b", 3, true), ("c", 3, false)] {
-            versions.by_turn.insert(turn.to_owned(), LastVersion { next_offset, is_deleted });
+            versions.by_turn.insert(turn.to_owned(), LatestTurnVersion { next_offset, is_deleted });
         }
         state.withdraw(&versions);
         let BankEvent::Turn(turn) = event(&state, 0, 1) else { panic!("no turn") };
@@ -492,7 +501,7 @@ mod tests {
     fn nothing_is_kept_of_looks_after_which_any_turn_may_have_another_version() {
         let mut state = state(vec![vec![read("a", "the secret")], vec![added(1, &["a"])], vec![read("b", "the boat")]]);
         state.rejected = vec![rejected("b")];
-        state.withdraw(&ReadVersions { left_out_to: 3, ..ReadVersions::default() });
+        state.withdraw(&TurnVersionChanges { left_out_to: 3, ..TurnVersionChanges::default() });
         assert_eq!(state.retained.iter().map(|look| look.before).collect::<Vec<_>>(), [2]);
         assert_eq!((state.from.offset, state.rejected.len(), state.rejected_more), (2, 0, 1));
     }

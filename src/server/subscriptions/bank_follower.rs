@@ -11,25 +11,25 @@ use futures_util::future::select;
 use tokio::sync::watch;
 
 use super::{
-    bank_feed::{BankFeed, FeedNews, FeedValue},
-    bank_look::skipped,
-    event_forms::BankEvent,
-    forms::Told,
-    standing::Standing,
+    bank_event_forms::BankEvent,
+    bank_feed::{BankFeed, FeedNews, FeedStatus},
+    bank_scan::skipped,
+    follower_guard::FollowerGuard,
+    question_event_forms::StreamNotice,
 };
-use crate::api::{Code, Problem};
+use crate::api::{ApiProblem, ProblemCode};
 
 /// One follower of a bank.
 pub struct BankFollower {
     feed: Arc<BankFeed>,
     newest: watch::Receiver<FeedNews>,
-    standing: Standing,
+    standing: FollowerGuard,
     resets: u64,
-    next: NextEvent,
+    next: NextBankEvent,
 }
 
 /// What has to be sent.
-enum NextEvent {
+enum NextBankEvent {
     /// Where it begins.
     Begin,
     /// What happened since this id.
@@ -44,21 +44,23 @@ enum NextEvent {
 
 impl BankFollower {
     /// A follower; `last_event_id` is the id that it received last.
-    pub(super) fn new(feed: Arc<BankFeed>, standing: Standing, last_event_id: Option<&str>) -> Self {
+    pub(super) fn new(feed: Arc<BankFeed>, standing: FollowerGuard, last_event_id: Option<&str>) -> Self {
         let newest = feed.follow();
         let resets = newest.borrow().resets;
-        let next = last_event_id.map_or(NextEvent::Begin, |id| NextEvent::Since(id.to_owned()));
+        let next = last_event_id.map_or(NextBankEvent::Begin, |id| NextBankEvent::Since(id.to_owned()));
         Self { feed, newest, standing, resets, next }
     }
 
     /// Waits for the first look; returns the problem if there is none.
-    pub(super) async fn begun(&mut self) -> Result<(), Problem> {
-        let begun = self.newest.wait_for(|news| !matches!(news.value, FeedValue::Pending)).await;
+    pub(super) async fn begun(&mut self) -> Result<(), ApiProblem> {
+        let begun = self.newest.wait_for(|news| !matches!(news.value, FeedStatus::Pending)).await;
         match begun.map(|news| news.value.clone()) {
-            Ok(FeedValue::Ended(problem)) => Err(problem),
-            Ok(FeedValue::Moved) => Err(Problem::new(Code::Failed, "another instance has the bank now; ask again")),
-            Ok(FeedValue::Pending | FeedValue::Going) => Ok(()),
-            Err(_) => Err(Problem::stopping()),
+            Ok(FeedStatus::Ended(problem)) => Err(problem),
+            Ok(FeedStatus::Moved) => {
+                Err(ApiProblem::new(ProblemCode::Failed, "another instance has the bank now; ask again"))
+            }
+            Ok(FeedStatus::Pending | FeedStatus::Going) => Ok(()),
+            Err(_) => Err(ApiProblem::stopping()),
         }
     }
 
@@ -66,22 +68,22 @@ impl BankFollower {
     pub async fn next(&mut self, quiet: Duration) -> Option<BankEvent> {
         let until = tokio::time::Instant::now() + quiet;
         loop {
-            if matches!(self.next, NextEvent::End) || self.standing.is_closing() {
+            if matches!(self.next, NextBankEvent::End) || self.standing.is_closing() {
                 return None;
             }
             let event = self.standing.refusal().map(BankEvent::Problem).or_else(|| self.ready());
             if let Some(event) = event {
                 if matches!(event, BankEvent::Problem(_)) {
-                    self.next = NextEvent::End;
+                    self.next = NextBankEvent::End;
                 }
                 return Some(event);
             }
-            if matches!(self.newest.borrow().value, FeedValue::Moved) {
+            if matches!(self.newest.borrow().value, FeedStatus::Moved) {
                 // The next request gets the name of the new holder.
                 return None;
             }
             let until = self.standing.until(until);
-            let waited = tokio::time::timeout_at(until, self.something()).await;
+            let waited = tokio::time::timeout_at(until, self.wait_for_change()).await;
             if waited.is_err() && self.standing.refusal().is_none() {
                 return Some(BankEvent::Quiet);
             }
@@ -91,60 +93,60 @@ impl BankFollower {
     /// What can be sent now.
     fn ready(&mut self) -> Option<BankEvent> {
         let FeedNews { resets, value } = self.newest.borrow_and_update().clone();
-        if resets != std::mem::replace(&mut self.resets, resets) && !matches!(self.next, NextEvent::Begin) {
-            self.next = NextEvent::Begin;
+        if resets != std::mem::replace(&mut self.resets, resets) && !matches!(self.next, NextBankEvent::Begin) {
+            self.next = NextBankEvent::Begin;
             return Some(reset("the memory of the bank was moved, or is being loaded again"));
         }
-        if let FeedValue::Ended(problem) = value {
+        if let FeedStatus::Ended(problem) = value {
             return Some(BankEvent::Problem(problem));
         }
-        match std::mem::replace(&mut self.next, NextEvent::Begin) {
-            NextEvent::Begin => {
+        match std::mem::replace(&mut self.next, NextBankEvent::Begin) {
+            NextBankEvent::Begin => {
                 let (told, progress) = self.feed.now()?;
-                self.next = NextEvent::After(told);
+                self.next = NextBankEvent::After(told);
                 Some(progress)
             }
-            NextEvent::Since(id) => {
+            NextBankEvent::Since(id) => {
                 if self.feed.now().is_none() {
-                    self.next = NextEvent::Since(id);
+                    self.next = NextBankEvent::Since(id);
                     return None;
                 }
-                let told = self.feed.place_of(&id).and_then(|place| self.feed.told_at(place));
+                let told = self.feed.place_of(&id).and_then(|place| self.feed.event_count_at(place));
                 let Some(told) = told else { return Some(reset("what happened since is no longer known here")) };
-                self.next = NextEvent::After(told);
+                self.next = NextBankEvent::After(told);
                 self.ready()
             }
-            NextEvent::Within(told) => {
+            NextBankEvent::Within(told) => {
                 let Some(event) = self.feed.within(told) else {
                     // The rest of the look is not kept any more, and counts as left out.
-                    self.next = NextEvent::After(told);
+                    self.next = NextBankEvent::After(told);
                     return self.ready();
                 };
                 let is_end = matches!(event, BankEvent::Progress(..));
-                self.next = if is_end { NextEvent::After(told) } else { NextEvent::Within(told + 1) };
+                self.next = if is_end { NextBankEvent::After(told) } else { NextBankEvent::Within(told + 1) };
                 Some(event)
             }
-            NextEvent::After(told) => {
+            NextBankEvent::After(told) => {
                 let Some((event, missed)) = self.feed.after(told) else {
-                    self.next = NextEvent::After(told);
+                    self.next = NextBankEvent::After(told);
                     return None;
                 };
                 if missed > 0 {
-                    self.next = NextEvent::After(told + missed);
+                    self.next = NextBankEvent::After(told + missed);
                     return skipped(missed);
                 }
-                self.next = NextEvent::Within(told + 1);
+                self.next = NextBankEvent::Within(told + 1);
                 Some(event)
             }
-            NextEvent::End => {
-                self.next = NextEvent::End;
+            NextBankEvent::End => {
+                self.next = NextBankEvent::End;
                 None
             }
         }
     }
 
     /// Waits until there may be something to send.
-    async fn something(&mut self) {
+    async fn wait_for_change(&mut self) {
         let Self { newest, standing, .. } = self;
         select(pin!(newest.changed()), pin!(standing.changed())).await;
     }
@@ -157,5 +159,5 @@ impl Drop for BankFollower {
 }
 
 fn reset(reason: &str) -> BankEvent {
-    BankEvent::Reset(Told { reason: reason.to_owned() })
+    BankEvent::Reset(StreamNotice { reason: reason.to_owned() })
 }

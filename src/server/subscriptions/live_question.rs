@@ -17,16 +17,18 @@ use std::{
 use tokio::sync::{Semaphore, watch};
 
 use super::{
-    version::{Version, memory_offset},
-    work::{Attempts, Work},
+    evidence_version::{EvidenceVersion, memory_offset},
+    refresh_schedule::{RefreshAttempts, RefreshSchedule},
 };
-use crate::api::Problem;
-use models::embed::KeptVectors;
-use nouns::{
+use crate::api::ApiProblem;
+use models::embed::QuestionVectorCache;
+use pipeline::{Cancellation, PipelineError};
+use replica::{BankWatchGuard, QueryRequest};
+use ripplemem::Memory;
+use types::{
     model::{Evidence, Question},
     sync,
 };
-use ripplemem::pipeline::{Asked, Cancellation, Memory, PipelineError, WatchedBank};
 
 /// How many versions are kept for followers that come back.
 const RETAINED: usize = 32;
@@ -39,47 +41,47 @@ pub(super) struct LiveQuestion {
     pub(super) partition: u32,
     /// Distinguishes the ids of this question's versions from those of an earlier question with the same words.
     run: String,
-    watched: WatchedBank,
-    kept: Arc<KeptVectors>,
-    newest: watch::Sender<Newest>,
-    state: Mutex<State>,
-    limits: SlotLimits,
+    watched: BankWatchGuard,
+    kept: Arc<QuestionVectorCache>,
+    newest: watch::Sender<QuestionNews>,
+    state: Mutex<LiveQuestionState>,
+    limits: FollowerSlotLimits,
 }
 
 /// What followers read.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Newest {
+pub(super) struct QuestionNews {
     /// How often all earlier versions became invalid.
     pub(super) resets: u64,
-    pub(super) value: Value,
+    pub(super) value: QuestionStatus,
 }
 
 /// The newest version, if there is one.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Value {
+pub(super) enum QuestionStatus {
     /// It is being asked.
     #[default]
     Pending,
-    Version(Arc<Version>),
+    Version(Arc<EvidenceVersion>),
     /// It is no longer asked.
-    Ended(Problem),
+    Ended(ApiProblem),
     /// Another instance has the bank now.
     Moved,
 }
 
-struct State {
+struct LiveQuestionState {
     /// Asking.
-    work: Work,
-    retained: VecDeque<Arc<Version>>,
-    slots: Vec<Weak<Mutex<Slot>>>,
+    work: RefreshSchedule,
+    retained: VecDeque<Arc<EvidenceVersion>>,
+    slots: Vec<Weak<Mutex<FollowerSlot>>>,
     /// The number of the last version.
     last: u64,
 }
 
 /// The version that one follower has, or is being sent.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
-    pub(super) held: Option<Arc<Version>>,
+pub(super) struct FollowerSlot {
+    pub(super) held: Option<Arc<EvidenceVersion>>,
     /// Since when a newer version has been waiting.
     pub(super) behind_since: Option<Instant>,
     /// Whether it was dropped, because it kept too much or was behind for too long.
@@ -88,7 +90,7 @@ pub(super) struct Slot {
 
 /// The limits for a slow follower.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SlotLimits {
+pub(super) struct FollowerSlotLimits {
     /// The maximum number of bytes of an old version that only this follower keeps.
     pub(super) bytes: usize,
     /// How long it may be behind.
@@ -96,7 +98,7 @@ pub(super) struct SlotLimits {
 }
 
 /// What all questions share when they are asked.
-pub(super) struct AskContext {
+pub(super) struct LiveAskContext {
     pub(super) memory: Arc<Memory>,
     /// Limits how many questions are asked at the same time.
     pub(super) places: Semaphore,
@@ -106,38 +108,43 @@ pub(super) struct AskContext {
 }
 
 impl LiveQuestion {
-    pub(super) fn new(question: Question, partition: u32, watched: WatchedBank, limits: SlotLimits) -> Self {
-        let state = Mutex::new(State { work: Work::new(), retained: VecDeque::new(), slots: Vec::new(), last: 0 });
+    pub(super) fn new(question: Question, partition: u32, watched: BankWatchGuard, limits: FollowerSlotLimits) -> Self {
+        let state = Mutex::new(LiveQuestionState {
+            work: RefreshSchedule::new(),
+            retained: VecDeque::new(),
+            slots: Vec::new(),
+            last: 0,
+        });
         let run = format!("{:016x}", fastrand::u64(..));
-        let (kept, newest) = (Arc::default(), watch::Sender::new(Newest::default()));
+        let (kept, newest) = (Arc::default(), watch::Sender::new(QuestionNews::default()));
         Self { question, partition, run, watched, kept, newest, state, limits }
     }
 
     /// The id of a version, which a follower that comes back sends.
-    pub(super) fn id(&self, version: &Version) -> String {
+    pub(super) fn id(&self, version: &EvidenceVersion) -> String {
         format!("{}-{}", self.run, version.number)
     }
 
     /// The version with an id, if it is still kept.
-    pub(super) fn retained(&self, id: &str) -> Option<Arc<Version>> {
+    pub(super) fn retained(&self, id: &str) -> Option<Arc<EvidenceVersion>> {
         let number = id.strip_prefix(self.run.as_str())?.strip_prefix('-')?.parse::<u64>().ok()?;
         self.state().retained.iter().find(|version| version.number == number).cloned()
     }
 
     /// Whether a turn of the bank was deleted after what a version reflects, so that it may hold forgotten words. The
     /// question is asked again then.
-    pub(super) fn is_withdrawn(&self, version: &Version) -> bool {
+    pub(super) fn is_withdrawn(&self, version: &EvidenceVersion) -> bool {
         self.watched.deleted_at() > version.memory_offset()
     }
 
-    pub(super) fn follow(&self) -> (watch::Receiver<Newest>, Arc<Mutex<Slot>>) {
-        let slot = Arc::<Mutex<Slot>>::default();
+    pub(super) fn follow(&self) -> (watch::Receiver<QuestionNews>, Arc<Mutex<FollowerSlot>>) {
+        let slot = Arc::<Mutex<FollowerSlot>>::default();
         let mut state = self.state();
         state.slots.retain(|slot| slot.strong_count() > 0);
         state.slots.push(Arc::downgrade(&slot));
         if state.work.was_missed() {
             // The bank changed while no one followed: the first follower to come back waits for a new answer.
-            self.newest.send_modify(|newest| newest.value = Value::Pending);
+            self.newest.send_modify(|newest| newest.value = QuestionStatus::Pending);
         }
         state.work.follow();
         (self.newest.subscribe(), slot)
@@ -168,7 +175,7 @@ impl LiveQuestion {
     pub(super) fn reset(&self) -> bool {
         self.state().retained.clear();
         self.newest.send_modify(|newest| {
-            *newest = Newest { resets: newest.resets + 1, value: Value::Pending };
+            *newest = QuestionNews { resets: newest.resets + 1, value: QuestionStatus::Pending };
         });
         self.note_change()
     }
@@ -178,19 +185,19 @@ impl LiveQuestion {
         // The order matters: every change up to this point has been noted by then.
         let read_to = memory.replica().read_to(&self.question.bank);
         let mut state = self.state();
-        let Value::Version(newest) = self.newest.borrow().value.clone() else { return };
-        let unchanged = state.work.rests() && self.watched.changed_at() <= newest.memory_offset();
+        let QuestionStatus::Version(newest) = self.newest.borrow().value.clone() else { return };
+        let unchanged = state.work.is_up_to_date() && self.watched.changed_at() <= newest.memory_offset();
         if unchanged && memory_offset(&read_to) >= newest.memory_offset() && read_to != newest.reflects {
-            self.publish(&mut state, Version { reflects: read_to, ..(*newest).clone() });
+            self.publish(&mut state, EvidenceVersion { reflects: read_to, ..(*newest).clone() });
         }
     }
 
     /// Asks until the answer reflects all that the bank holds. Only one call may run at a time, as [`Self::begin`]
     /// ensures. Returns false if the question is no longer asked.
-    pub(super) async fn ask(&self, asking: &AskContext) -> bool {
-        let mut attempts = Attempts::new();
+    pub(super) async fn ask(&self, asking: &LiveAskContext) -> bool {
+        let mut attempts = RefreshAttempts::new();
         loop {
-            if !self.state().work.go_on() {
+            if !self.state().work.take_change() {
                 return true;
             }
             let began = Instant::now();
@@ -199,21 +206,20 @@ impl LiveQuestion {
             let answer = {
                 let Ok(_place) = asking.places.acquire().await else { return false };
                 asking.begun.fetch_add(1, Ordering::Relaxed);
-                asking.memory.ask(self.asked(asking.deadline)).await
+                asking.memory.ask(self.query_request(asking.deadline)).await
             };
             let found = match answer {
                 Ok(evidence) if self.is_mixed(&evidence) => None,
-                Ok(evidence) => Some(Version::of(evidence)),
-                Err(PipelineError::UnknownBank { .. }) => {
-                    Some(Version::empty(read_to)).filter(|empty| self.watched.changed_at() <= empty.memory_offset())
-                }
+                Ok(evidence) => Some(EvidenceVersion::of(evidence)),
+                Err(PipelineError::UnknownBank { .. }) => Some(EvidenceVersion::empty(read_to))
+                    .filter(|empty| self.watched.changed_at() <= empty.memory_offset()),
                 Err(PipelineError::OtherInstance { .. }) => {
-                    self.newest.send_modify(|newest| newest.value = Value::Moved);
+                    self.newest.send_modify(|newest| newest.value = QuestionStatus::Moved);
                     return false;
                 }
                 Err(error) => {
                     let Some(pause) = attempts.pause_after(&error) else {
-                        self.newest.send_modify(|newest| newest.value = Value::Ended(error.into()));
+                        self.newest.send_modify(|newest| newest.value = QuestionStatus::Ended(error.into()));
                         return false;
                     };
                     tokio::time::sleep(pause).await;
@@ -221,7 +227,7 @@ impl LiveQuestion {
                     continue;
                 }
             };
-            attempts = Attempts::new();
+            attempts = RefreshAttempts::new();
             {
                 let mut state = self.state();
                 match found {
@@ -234,11 +240,11 @@ impl LiveQuestion {
         }
     }
 
-    fn asked(&self, deadline: Duration) -> Asked {
-        Asked {
+    fn query_request(&self, deadline: Duration) -> QueryRequest {
+        QueryRequest {
             cancellation: Cancellation::at(Instant::now() + deadline),
             kept: Some(Arc::clone(&self.kept)),
-            ..Asked::now(self.question.clone())
+            ..QueryRequest::now(self.question.clone())
         }
     }
 
@@ -249,7 +255,7 @@ impl LiveQuestion {
         later.any(|offset| offset > first) && self.watched.changed_at() > first
     }
 
-    fn publish(&self, state: &mut State, version: Version) {
+    fn publish(&self, state: &mut LiveQuestionState, version: EvidenceVersion) {
         let version = Arc::new(version.after(state.retained.back().map(Arc::as_ref), state.last));
         state.last = version.number;
         if state.retained.back().is_some_and(|last| last.number == version.number) {
@@ -264,19 +270,19 @@ impl LiveQuestion {
         }
         state.slots.retain(|slot| slot.strong_count() > 0);
         for slot in state.slots.iter().filter_map(Weak::upgrade) {
-            self.limits.look_at(&mut sync::lock(&slot), &version);
+            self.limits.drop_if_behind(&mut sync::lock(&slot), &version);
         }
-        self.newest.send_modify(|newest| newest.value = Value::Version(version));
+        self.newest.send_modify(|newest| newest.value = QuestionStatus::Version(version));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveQuestionState> {
         sync::lock(&self.state)
     }
 }
 
-impl SlotLimits {
+impl FollowerSlotLimits {
     /// Drops a follower that is too far behind a new version.
-    pub(super) fn look_at(self, slot: &mut Slot, newest: &Version) {
+    pub(super) fn drop_if_behind(self, slot: &mut FollowerSlot, newest: &EvidenceVersion) {
         let Some(held) = slot.held.as_ref().filter(|held| held.number != newest.number) else { return };
         let since = *slot.behind_since.get_or_insert_with(Instant::now);
         if held.bytes_beside(newest) > self.bytes || since.elapsed() > self.behind {

@@ -9,35 +9,39 @@
 //! waits for a follower. Once a deletion was read, no one is sent the words of its turn any more, neither in an event
 //! nor in a snapshot or a delta.
 //!
-//! - `forms`: what goes in and what comes out, each with one JSON form.
-//! - `version`: the evidence of a question at one time, and the delta between two.
+//! - `question_event_forms`: what goes in and what comes out, each with one JSON form.
+//! - `evidence_version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
-//! - `subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
-//! - `event_forms`: what those who follow a bank are sent; `bank_look`: what a bank holds, and what changed in it;
-//!   `dead_letters`: which of its records were rejected.
+//! - `question_subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
+//! - `bank_event_forms`: what those who follow a bank are sent; `bank_scan`: what a bank holds, and what changed in it;
+//!   `dead_letter_reader`: which of its records were rejected.
 //! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
-//! - `standing`: whether a follower may go on; `work`: when those who follow something need it looked at again.
-//! - `hub`: all questions and banks that are followed.
+//! - `follower_guard`: whether a follower may go on; `refresh_schedule`: when those who follow something need it looked at again.
+//! - `subscription_hub`: all questions and banks that are followed.
 
+mod bank_event_forms;
 mod bank_feed;
 mod bank_follower;
-mod bank_look;
-mod dead_letters;
-mod event_forms;
-mod forms;
-mod hub;
+mod bank_scan;
+mod dead_letter_reader;
+mod evidence_version;
+mod follower_guard;
 mod live_question;
-mod standing;
-mod subscriber;
+mod question_event_forms;
+mod question_subscriber;
+mod refresh_schedule;
+mod subscription_hub;
 #[cfg(test)]
 mod tests;
-mod version;
-mod work;
 
-pub use bank_follower::BankFollower;
-pub use event_forms::{
-    AddedUnit, ArrivedTurn, BankEvent, BankProgress, ChangedEdges, ClosedWindow, RejectedRecord, RemovedUnit, Skipped,
+pub use bank_event_forms::{
+    AddedUnit, ArrivedTurn, BankEvent, BankProgress, ClosedWindow, EdgeChangeCounts, RejectedRecord, RemovedUnit,
+    SkippedEvents,
 };
-pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, UnitRank};
-pub use hub::Hub;
-pub use subscriber::{Event, Subscriber};
+pub use bank_follower::BankFollower;
+pub use question_event_forms::{
+    EvidenceDelta, EvidenceProgress, EvidenceSnapshot, PollResponse, RankedUnit, StreamNotice, SubscribeRequest,
+    SubscribedUnit, UnitMove, UnitRank,
+};
+pub use question_subscriber::{QuestionSubscriber, SubscriptionEvent};
+pub use subscription_hub::SubscriptionHub;

@@ -7,21 +7,21 @@ use std::{
 };
 
 use super::{
-    BankEvent, BankFollower, Event, Hub, RejectedRecord, Subscriber,
-    live_question::{Slot, SlotLimits},
-    version::Version,
+    BankEvent, BankFollower, QuestionSubscriber, RejectedRecord, SubscriptionEvent, SubscriptionHub,
+    evidence_version::EvidenceVersion,
+    live_question::{FollowerSlot, FollowerSlotLimits},
 };
-use crate::{access::Caller, quota::Limits};
-use nouns::{
+use crate::{access::Caller, quota::QuotaLimits};
+use ripplemem::Memory;
+use types::{
     config::Pipeline,
-    model::{Bank, DeadLetter, EventTime, Question, SaidBefore, Turn},
+    model::{Bank, DeadLetter, EventTime, PrecedingTurn, Question, Turn},
 };
-use ripplemem::pipeline::Memory;
 
 const LONG: Duration = Duration::from_secs(60);
 
 struct Home {
-    hub: Hub,
+    hub: SubscriptionHub,
     memory: Arc<Memory>,
     runtime: tokio::runtime::Runtime,
     _directory: tempfile::TempDir,
@@ -34,7 +34,7 @@ impl Home {
         let pipeline =
             Pipeline::parse(&format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {log:?}\n")).unwrap();
         let memory = Arc::new(Memory::open(&pipeline).unwrap());
-        let hub = Hub::new(Arc::clone(&memory), LONG, Limits { all: 1_000, of_one: 1_000 });
+        let hub = SubscriptionHub::new(Arc::clone(&memory), LONG, QuotaLimits { all: 1_000, of_one: 1_000 });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         Self { hub, memory, runtime, _directory: directory }
     }
@@ -49,7 +49,7 @@ impl Home {
         assert!(self.memory.wait_for(&written, Instant::now() + LONG));
     }
 
-    fn follow(&self, text: &str) -> Subscriber {
+    fn follow(&self, text: &str) -> QuestionSubscriber {
         self.follow_question(Question::new(bank(), text))
     }
 
@@ -58,23 +58,23 @@ impl Home {
         self.runtime.block_on(self.hub.follow_bank(&who, &bank(), last_event_id)).unwrap()
     }
 
-    fn follow_question(&self, question: Question) -> Subscriber {
+    fn follow_question(&self, question: Question) -> QuestionSubscriber {
         self.runtime.block_on(self.hub.subscribe(&Arc::new(Caller::anybody()), question, None)).unwrap()
     }
 
-    fn next(&self, subscriber: &mut Subscriber) -> Event {
+    fn next(&self, subscriber: &mut QuestionSubscriber) -> SubscriptionEvent {
         self.runtime.block_on(subscriber.next(LONG)).expect("it goes on")
     }
 
     /// The events up to the next progress, by name.
-    fn names(&self, subscriber: &mut Subscriber) -> Vec<&'static str> {
+    fn names(&self, subscriber: &mut QuestionSubscriber) -> Vec<&'static str> {
         let mut names = Vec::new();
         loop {
             names.push(match self.next(subscriber) {
-                Event::Snapshot(_) => "snapshot",
-                Event::Delta(_) => "delta",
-                Event::Reset(_) => "reset",
-                Event::Progress(..) => return names,
+                SubscriptionEvent::Snapshot(_) => "snapshot",
+                SubscriptionEvent::Delta(_) => "delta",
+                SubscriptionEvent::Reset(_) => "reset",
+                SubscriptionEvent::Progress(..) => return names,
                 other => panic!("{other:?}"),
             });
         }
@@ -89,7 +89,7 @@ fn bank() -> Bank {
 fn those_who_follow_the_same_question_share_it_and_nobody_asks_for_those_who_left() {
     let home = Home::new();
     home.put("1", "The red kayak is in the boathouse");
-    let mut followers: Vec<Subscriber> = (0..100).map(|_| home.follow("Where is the red kayak?")).collect();
+    let mut followers: Vec<QuestionSubscriber> = (0..100).map(|_| home.follow("Where is the red kayak?")).collect();
     let mut other = home.follow("Who has the kayak?");
     assert_eq!(home.hub.questions(), 2);
     for follower in &mut followers {
@@ -117,7 +117,7 @@ fn a_question_of_another_asker_after_other_words_or_within_other_tokens_is_anoth
     let question = |asker: Option<&str>, said: Option<&str>, most_tokens: Option<u32>| Question {
         asker: asker.map(str::to_owned),
         said_before: said
-            .map(|text| SaidBefore { speaker: "Bo".to_owned(), text: text.to_owned() })
+            .map(|text| PrecedingTurn { speaker: "Bo".to_owned(), text: text.to_owned() })
             .into_iter()
             .collect(),
         most_tokens,
@@ -130,8 +130,8 @@ fn a_question_of_another_asker_after_other_words_or_within_other_tokens_is_anoth
         question(Some("Ann"), Some("the boathouse?"), None),
         question(Some("Ann"), None, Some(500)),
     ];
-    let first = |subscriber: &mut Subscriber| {
-        let Event::Snapshot(snapshot) = home.next(subscriber) else { panic!("no snapshot") };
+    let first = |subscriber: &mut QuestionSubscriber| {
+        let SubscriptionEvent::Snapshot(snapshot) = home.next(subscriber) else { panic!("no snapshot") };
         snapshot.units[0].excerpts[0].turn.clone()
     };
     let mut followers = [ann.clone(), bo].map(|question| home.follow_question(question));
@@ -156,7 +156,7 @@ fn whoever_comes_back_gets_what_the_bank_holds_now_and_nothing_of_before() {
     while home.names(&mut other) != ["delta"] {}
     let mut follower = home.follow("Where is the red kayak?");
     assert_eq!(home.hub.questions(), 2, "it was still known");
-    let Event::Snapshot(snapshot) = home.next(&mut follower) else { panic!("no snapshot") };
+    let SubscriptionEvent::Snapshot(snapshot) = home.next(&mut follower) else { panic!("no snapshot") };
     assert_eq!(snapshot.units.len(), 2);
 }
 
@@ -166,7 +166,7 @@ fn a_shard_that_is_another_one_now_resets_who_follows_its_banks() {
     home.put("1", "The red kayak is in the boathouse");
     let mut follower = home.follow("Where is the red kayak?");
     assert_eq!(home.names(&mut follower), ["snapshot"]);
-    home.memory.replica().changes().lost(0);
+    home.memory.replica().changes().note_lost(0);
     while home.names(&mut follower) != ["reset", "snapshot"] {}
 }
 
@@ -183,18 +183,18 @@ fn a_hub_that_is_closed_ends_its_followers_and_takes_no_other() {
 
 #[test]
 fn who_keeps_too_much_or_for_too_long_is_given_up() {
-    let version = |number| Arc::new(Version { number, ..Version::empty(Vec::new()) });
-    let slot = |held: u64| Slot { held: Some(version(held)), ..Slot::default() };
-    let patient = SlotLimits { bytes: 0, behind: LONG };
+    let version = |number| Arc::new(EvidenceVersion { number, ..EvidenceVersion::empty(Vec::new()) });
+    let slot = |held: u64| FollowerSlot { held: Some(version(held)), ..FollowerSlot::default() };
+    let patient = FollowerSlotLimits { bytes: 0, behind: LONG };
     let mut current = slot(2);
-    patient.look_at(&mut current, &version(2));
+    patient.drop_if_behind(&mut current, &version(2));
     assert!(current.held.is_some() && current.behind_since.is_none(), "it has the newest version");
     let mut behind = slot(1);
-    patient.look_at(&mut behind, &version(2));
+    patient.drop_if_behind(&mut behind, &version(2));
     assert!(behind.held.is_some() && behind.behind_since.is_some() && !behind.lagged, "it has time, and keeps nothing");
-    let impatient = SlotLimits { behind: Duration::ZERO, ..patient };
+    let impatient = FollowerSlotLimits { behind: Duration::ZERO, ..patient };
     std::thread::sleep(Duration::from_millis(1));
-    impatient.look_at(&mut behind, &version(3));
+    impatient.drop_if_behind(&mut behind, &version(3));
     assert!(behind.held.is_none() && behind.lagged);
 }
 
@@ -231,7 +231,7 @@ fn a_bank_tells_what_happens_in_it_and_a_shard_that_is_another_one_resets_that()
     let mut again = home.follow_bank(Some(&id));
     let (names, _) = happened(&home, &mut again);
     assert_eq!(names[..2], ["turn", "unit_added"]);
-    home.memory.replica().changes().lost(0);
+    home.memory.replica().changes().note_lost(0);
     assert_eq!(happened(&home, &mut again).0, ["reset"]);
     home.hub.close();
     assert_eq!(home.runtime.block_on(again.next(LONG)), None);

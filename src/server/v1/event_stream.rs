@@ -21,10 +21,10 @@ use serde::Serialize;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
-    api::{AnswerPiece, Words},
-    subscriptions::{BankEvent, BankFollower, Event, Subscriber},
+    api::{AnswerPiece, AnswerText},
+    subscriptions::{BankEvent, BankFollower, QuestionSubscriber, SubscriptionEvent},
 };
-use nouns::model::Evidence;
+use types::model::Evidence;
 
 /// A comment is sent after this time without an event.
 const QUIET: Duration = Duration::from_secs(15);
@@ -38,10 +38,10 @@ const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, no-store, no-t
 const BUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The events of a subscriber, as a response.
-pub(super) fn subscription(subscriber: Subscriber) -> Response {
+pub(super) fn subscription(subscriber: QuestionSubscriber) -> Response {
     response(unfold(subscriber, |mut subscriber| async move {
         let event = subscriber.next(QUIET).await?;
-        Some((Ok(encoded(&event)), subscriber))
+        Some((Ok(encode_event(&event)), subscriber))
     }))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn subscription(subscriber: Subscriber) -> Response {
 pub(super) fn bank_events(follower: BankFollower) -> Response {
     response(unfold(follower, |mut follower| async move {
         let event = follower.next(QUIET).await?;
-        Some((Ok(encoded_of_bank(&event)), follower))
+        Some((Ok(encode_bank_event(&event)), follower))
     }))
 }
 
@@ -60,7 +60,7 @@ pub(super) fn answer(evidence: &Evidence, pieces: UnboundedReceiver<AnswerPiece>
         let event = match tokio::time::timeout(QUIET, pieces.recv()).await {
             Err(_) => Bytes::from_static(COMMENT),
             Ok(piece) => match piece? {
-                AnswerPiece::Text(text) => event("text", None, &Words { text }),
+                AnswerPiece::Text(text) => event("text", None, &AnswerText { text }),
                 AnswerPiece::Restart => event("restart", None, &serde_json::Map::new()),
                 AnswerPiece::Answer(answer) => event("answer", None, &answer),
                 AnswerPiece::Problem(problem) => event("problem", None, &problem),
@@ -72,7 +72,7 @@ pub(super) fn answer(evidence: &Evidence, pieces: UnboundedReceiver<AnswerPiece>
 }
 
 /// Whether a client asks for events.
-pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
     let mut kinds = accepted.flat_map(|value| value.split(',')).filter_map(|kind| kind.split(';').next());
     kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
@@ -84,7 +84,7 @@ fn response(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stat
 }
 
 /// What a proxy is told of a response that is a stream, whichever interface sends it; false for any other.
-pub(super) fn pass_on_at_once(headers: &mut HeaderMap) -> bool {
+pub(super) fn disable_proxy_buffering(headers: &mut HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let is_stream = kind.starts_with(EVENTS.as_bytes());
     if is_stream {
@@ -101,19 +101,19 @@ fn event(name: &str, id: Option<&str>, data: &impl Serialize) -> Bytes {
     format!("event: {name}\n{id}data: {data}\n\n").into()
 }
 
-fn encoded(what: &Event) -> Bytes {
+fn encode_event(what: &SubscriptionEvent) -> Bytes {
     match what {
-        Event::Snapshot(snapshot) => event("snapshot", None, snapshot),
-        Event::Delta(delta) => event("delta", None, delta),
-        Event::Progress(id, progress) => event("progress", Some(id), progress),
-        Event::Reset(told) => event("reset", None, told),
-        Event::Lagged(told) => event("lagged", None, told),
-        Event::Problem(problem) => event("problem", None, problem),
-        Event::Quiet => Bytes::from_static(COMMENT),
+        SubscriptionEvent::Snapshot(snapshot) => event("snapshot", None, snapshot),
+        SubscriptionEvent::Delta(delta) => event("delta", None, delta),
+        SubscriptionEvent::Progress(id, progress) => event("progress", Some(id), progress),
+        SubscriptionEvent::Reset(told) => event("reset", None, told),
+        SubscriptionEvent::Lagged(told) => event("lagged", None, told),
+        SubscriptionEvent::Problem(problem) => event("problem", None, problem),
+        SubscriptionEvent::Quiet => Bytes::from_static(COMMENT),
     }
 }
 
-fn encoded_of_bank(what: &BankEvent) -> Bytes {
+fn encode_bank_event(what: &BankEvent) -> Bytes {
     match what {
         BankEvent::Turn(turn) => event("turn", None, turn),
         BankEvent::Window(window) => event("window", None, window),

@@ -4,39 +4,39 @@
 //! `application/problem+json`. A client that is slow, stays silent, or sends without end costs bounded time and memory,
 //! and delays no other client. Nothing here decides what a call means.
 //!
-//! - `listener`: connections, and their graceful end; `places`: how many there are, and which give way.
-//! - `start`: starts the listener of a service.
-//! - `table`: the routes, one row each; `handlers`: what each does with its input. To add one, touch these two.
-//! - `routes`: serves the table behind the checks; `route`: what a row is made of; `parameter`: the parameters of a
-//!   query; `answer`: a result as a response.
-//! - `door`: who may send requests, and the audit log.
-//! - `body`: a request's body, within limits on its size and time and on all bodies together.
+//! - `http_listener`: connections, and their graceful end; `connection_limit`: how many there are, and which give way.
+//! - `http_server`: starts the listener of a service.
+//! - `route_table`: the routes, one row each; `handlers`: what each does with its input. To add one, touch these two.
+//! - `router`: serves the table behind the checks; `api_route`: what a row is made of; `query_parameter`: the parameters of a
+//!   query; `call_response`: a result as a response.
+//! - `auth_layer`: who may send requests, and the audit log.
+//! - `request_body`: a request's body, within limits on its size and time and on all bodies together.
 //! - `event_stream`: responses as server-sent events.
-//! - `packed`: long answers in gzip.
-//! - `openapi`: the document (`schemas/openapi.v1.json`), from the table; `responses`: responses of several types in it.
+//! - `response_gzip`: long answers in gzip.
+//! - `openapi`: the document (`schemas/openapi.v1.json`), from the table; `response_schemas`: responses of several types in it.
 
-mod answer;
-mod body;
-mod door;
+mod api_route;
+mod auth_layer;
+mod call_response;
+mod connection_limit;
 mod event_stream;
 mod handlers;
-mod listener;
+mod http_listener;
+mod http_server;
 mod openapi;
-mod packed;
-mod parameter;
-mod places;
-mod responses;
-mod route;
-mod routes;
-mod start;
-mod table;
+mod query_parameter;
+mod request_body;
+mod response_gzip;
+mod response_schemas;
+mod route_table;
+mod router;
 
-pub(super) use body::{Bodies, MAX_BYTES, Whole};
-pub(super) use listener::{Listening, listen};
+pub use api_route::RouteRight;
+pub(super) use connection_limit::connection_limit;
+pub(super) use http_listener::{HttpListener, listen};
+pub(super) use http_server::{HttpServer, ServerParts, start};
 pub use openapi::openapi;
+pub(super) use request_body::{BodyReader, MAX_BYTES, RequestBody};
 #[cfg(feature = "console")]
-pub(super) use packed::reads_gzip;
-pub(super) use places::most;
-pub use route::Needs;
-pub(super) use start::{HttpServer, ServedParts, start};
-pub use table::{RequiredRight, required_rights};
+pub(super) use response_gzip::reads_gzip;
+pub use route_table::{RequiredRight, required_rights};

@@ -8,12 +8,12 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
-    body::MAX_BYTES,
-    parameter::Parameter,
-    route::{Described, Route},
-    table,
+    api_route::{ApiRoute, RouteDescription},
+    query_parameter::QueryParameter,
+    request_body::MAX_BYTES,
+    route_table,
 };
-use crate::api::Problem;
+use crate::api::ApiProblem;
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
 
@@ -30,9 +30,9 @@ fn document() -> String {
     });
     let mut of = settings.into_generator();
     let mut paths = Map::new();
-    describe(&mut paths, &mut of, &table::of_memory());
-    describe(&mut paths, &mut of, &table::of_service(openapi));
-    let problem = of.subschema_for::<Problem>();
+    describe(&mut paths, &mut of, &route_table::memory_routes());
+    describe(&mut paths, &mut of, &route_table::service_routes(openapi));
+    let problem = of.subschema_for::<ApiProblem>();
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -62,7 +62,7 @@ fn document() -> String {
 }
 
 /// Adds the routes that the document has, by their paths.
-fn describe<C>(paths: &mut Map<String, Value>, of: &mut SchemaGenerator, routes: &[Route<C>]) {
+fn describe<C>(paths: &mut Map<String, Value>, of: &mut SchemaGenerator, routes: &[ApiRoute<C>]) {
     for route in routes {
         let Some(described) = &route.entry.described else { continue };
         let at = paths.entry(route.entry.path).or_insert_with(|| json!({}));
@@ -70,13 +70,13 @@ fn describe<C>(paths: &mut Map<String, Value>, of: &mut SchemaGenerator, routes:
     }
 }
 
-fn operation<C>(of: &mut SchemaGenerator, route: &Route<C>, described: &Described) -> Value {
-    let Described { id, about, answer, problems } = *described;
+fn operation<C>(of: &mut SchemaGenerator, route: &ApiRoute<C>, described: &RouteDescription) -> Value {
+    let RouteDescription { id, about, answer, problems } = *described;
     let body = route.body.map(|body| body(of));
     let responses = (route.responses)(of, answer);
     let mut operation = json!({ "operationId": id, "description": about, "responses": { "200": responses } });
     if !route.parameters.is_empty() {
-        operation["parameters"] = route.parameters.iter().map(Parameter::described).collect();
+        operation["parameters"] = route.parameters.iter().map(QueryParameter::described).collect();
     }
     if let Some(body) = body {
         operation["requestBody"] = body;

@@ -6,13 +6,13 @@
 
 use std::{collections::VecDeque, path::Path};
 
-use super::{message::ChatItem, reader::ChatReader, turn_maker::TurnMaker};
+use super::{chat_item::ChatItem, chat_reader::ChatReader, turn_maker::TurnMaker};
 use crate::{
     SourceError,
     end_mark::end_mark,
-    turn_source::{Source, SourceBatch, SourceCounts, SourceProgress},
+    turn_source::{SourceBatch, SourceCounts, SourceProgress, TurnSource},
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{IdSalt, TurnEvent},
 };
@@ -69,7 +69,7 @@ impl ChatSource {
     }
 }
 
-impl Source for ChatSource {
+impl TurnSource for ChatSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         let mut batch = SourceBatch::default();
         while batch.events.len() + batch.rejects.len() < limit.max(1) {
@@ -145,15 +145,15 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{Account, ChatMessage, Conversation, Privacy, Skip},
+        chat::{Account, ChatMessage, Conversation, ConversationPrivacy, SkipReason},
         tests::drain,
     };
-    use nouns::model::{Attachment, Bank, DeadLetter, Deletion, EventTime, Turn};
+    use types::model::{Attachment, Bank, DeadLetter, EventTime, Turn, TurnDeletion};
 
     /// A reader that returns these items, and then an error if there is one.
-    struct Script(VecDeque<ChatItem>, Option<SourceError>);
+    struct ReaderScript(VecDeque<ChatItem>, Option<SourceError>);
 
-    impl ChatReader for Script {
+    impl ChatReader for ReaderScript {
         fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
             match self.0.pop_front() {
                 Some(item) => Ok(Some(item)),
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    fn conversation(id: &str, name: &str, privacy: Privacy) -> Arc<Conversation> {
+    fn conversation(id: &str, name: &str, privacy: ConversationPrivacy) -> Arc<Conversation> {
         Arc::new(Conversation { workspace: None, id: id.to_owned(), name: name.to_owned(), privacy })
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn read(items: Vec<ChatItem>, change: impl Fn(&mut SourceSettings)) -> (SourceBatch, SourceCounts) {
         let mut settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("slack", "x") };
         change(&mut settings);
-        let reader = Box::new(Script(items.into(), None));
+        let reader = Box::new(ReaderScript(items.into(), None));
         let mut source = ChatSource::open(reader, &settings, "slack").unwrap();
         let batch = drain(&mut source, 2);
         (batch, source.counts())
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn a_message_becomes_a_turn_of_its_conversation() {
-        let general = conversation("C1", "general", Privacy::Open);
+        let general = conversation("C1", "general", ConversationPrivacy::Open);
         let mut reply = message(&general, "2", account("B2", "Builder"), "done");
         (reply.thread, reply.reply_to, reply.version) = (Some("1".to_owned()), Some("1".to_owned()), 7);
         let items = vec![
             said(&general, "1", "hello"),
             ChatItem::Message(Box::new(reply)),
-            ChatItem::Skip(Skip::ServiceMessage),
+            ChatItem::Skip(SkipReason::ServiceMessage),
             ChatItem::Deletion { conversation: general.clone(), id: "3".to_owned(), version: None },
             said(&general, "4", " "),
         ];
@@ -229,7 +229,7 @@ mod tests {
             (Some("C1/1"), Some("C1/1"), 7)
         );
         let bank = Bank::parse("b").unwrap();
-        let deletion = Deletion { bank: bank.clone(), turn: "C1/3".to_owned(), version: u64::MAX };
+        let deletion = TurnDeletion { bank: bank.clone(), turn: "C1/3".to_owned(), version: u64::MAX };
         assert_eq!(batch.events[2], TurnEvent::Deletion(deletion));
         assert_eq!(batch.events[3], end_mark(&bank, first.time));
         assert_eq!(batch.events.len(), 4);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn ids_with_numbers_are_hidden_and_letters_name_their_bank() {
-        let chat = conversation("+49 170 1234567", "+49 170 1234567", Privacy::Open);
+        let chat = conversation("+49 170 1234567", "+49 170 1234567", ConversationPrivacy::Open);
         let mut reply =
             message(&chat, "2024-05-01T10:00/\u{202a}+49\u{a0}170\u{a0}1234567\u{202c}", account("U1", "Ann"), "hi");
         (reply.thread, reply.reply_to) = (Some("1".to_owned()), Some("2".to_owned()));
@@ -251,25 +251,27 @@ mod tests {
             let deletion = ChatItem::Deletion { conversation: chat.clone(), id: "2".to_owned(), version: None };
             vec![ChatItem::Message(Box::new(reply.clone())), deletion, reject(Some(chat.clone())), reject(None)]
         };
-        let (batch, _) =
-            read(items(), |s| s.include = vec![nouns::config::Include::Private, nouns::config::Include::Direct]);
+        let (batch, _) = read(items(), |s| {
+            s.include =
+                vec![types::config::PrivateConversationKind::Private, types::config::PrivateConversationKind::Direct]
+        });
         let [turn] = turns(&batch)[..] else { panic!("{batch:?}") };
         let names = [Some(&turn.turn), turn.session.as_ref(), turn.thread.as_ref(), turn.reply_to.as_ref()];
-        assert!(names.iter().all(|name| name.is_some_and(|name| nouns::model::is_hidden(name))), "{names:?}");
+        assert!(names.iter().all(|name| name.is_some_and(|name| types::model::is_hidden(name))), "{names:?}");
         let TurnEvent::Deletion(deletion) = &batch.events[1] else { panic!("{batch:?}") };
         assert_eq!(Some(&deletion.turn), turn.reply_to.as_ref(), "the same id each time");
         assert!(!serde_json::to_string(&batch.events).unwrap().contains("1234567"));
         assert!(batch.rejects.iter().all(|letter| letter.bank == Bank::parse("b").ok()), "{:?}", batch.rejects);
         // With the salt of a memory, the ids are that memory's.
         let settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("slack", "x") };
-        let mut source = ChatSource::open(Box::new(Script(items().into(), None)), &settings, "slack").unwrap();
+        let mut source = ChatSource::open(Box::new(ReaderScript(items().into(), None)), &settings, "slack").unwrap();
         source.hide_ids(IdSalt::new([1; 32]));
         assert_ne!(turns(&drain(&mut source, 2))[0].turn, turn.turn);
     }
 
     #[test]
     fn nothing_of_a_private_conversation_gets_out() {
-        let board = conversation("G1", "board", Privacy::Private);
+        let board = conversation("G1", "board", ConversationPrivacy::Private);
         let reason = "\"a@b.example\" is no time".to_owned();
         let letter = DeadLetter::new("f:1".to_owned(), reason, b"the plan of a@b.example");
         let items = || {
@@ -292,7 +294,7 @@ mod tests {
         assert_eq!(batch.rejects[0].reason, "\"[address]\" is no time");
         assert_eq!(counts.warnings, ["source.only: \"bored\" names no conversation that has a message"]);
         let (batch, counts) = read(items(), |s| {
-            s.include = vec![nouns::config::Include::Private];
+            s.include = vec![types::config::PrivateConversationKind::Private];
             s.except = vec!["Bored".to_owned(), "#Board".to_owned()];
         });
         assert_eq!(batch, SourceBatch::default());
@@ -306,7 +308,7 @@ mod tests {
             let letter = DeadLetter::new("f:1".to_owned(), reason.to_owned(), b"the plan");
             vec![ChatItem::Reject { conversation: None, letter }]
         };
-        let all = [nouns::config::Include::Private, nouns::config::Include::Direct];
+        let all = [types::config::PrivateConversationKind::Private, types::config::PrivateConversationKind::Direct];
         for (include, only, is_told) in [(&all[..], "", true), (&all[1..], "", false), (&all[..], "general", false)] {
             let (batch, _) = read(items(), |s| {
                 s.include = include.to_vec();
@@ -324,7 +326,7 @@ mod tests {
 
     #[test]
     fn texts_are_redacted_and_cut_with_a_count() {
-        let general = conversation("C1", "general", Privacy::Open);
+        let general = conversation("C1", "general", ConversationPrivacy::Open);
         let mut long = message(&general, "2", account("U1", "Ann"), &"wörter ".repeat(200_000));
         let caption = Some(format!("a@b.example {}", "x".repeat(700_000)));
         let url = Some("https://x.example/?to=a@b.example".to_owned());
@@ -341,7 +343,7 @@ mod tests {
 
     #[test]
     fn mentions_have_the_names_of_the_bank() {
-        let general = conversation("C1", "general", Privacy::Open);
+        let general = conversation("C1", "general", ConversationPrivacy::Open);
         let mut first = message(&general, "1", account("U1", "Ann"), "@Ann asks @Ann and Anna, @Bo");
         first.mentions = vec![account("U9", "Bo")];
         let mut second = message(&general, "2", account("U2", "Ann"), "I am @Ann");
@@ -356,9 +358,9 @@ mod tests {
 
     #[test]
     fn what_was_read_before_an_error_is_returned_first() {
-        let general = conversation("C1", "general", Privacy::Open);
+        let general = conversation("C1", "general", ConversationPrivacy::Open);
         let failed = SourceError::Settings { key: "path", problem: "gone".to_owned() };
-        let reader = Box::new(Script(vec![said(&general, "1", "hello")].into(), Some(failed)));
+        let reader = Box::new(ReaderScript(vec![said(&general, "1", "hello")].into(), Some(failed)));
         let settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("slack", "x") };
         let mut source = ChatSource::open(reader, &settings, "slack").unwrap();
         assert_eq!(source.next(10).unwrap().unwrap().events.len(), 1);

@@ -4,34 +4,34 @@
 //! are wanted, as `elements` has them. Out: each value with the number of its file, the end of each file, and how many
 //! bytes were read. Holds one file open and one value. A file that cannot be read is an error with its name and line.
 
-use super::{Element, Elements, Tree};
+use super::{ExportTree, JsonElement, JsonElements};
 use crate::SourceError;
 
 /// Files that are read one after another.
 pub(crate) struct JsonFiles {
-    tree: Tree,
+    tree: ExportTree,
     names: Vec<String>,
     paths: &'static [&'static str],
     /// Whether a file of this name has a problem if it holds no list of values.
     expects_list: fn(&str) -> bool,
     /// The number of the file that is read, or comes next.
     file: usize,
-    elements: Option<Elements>,
+    elements: Option<JsonElements>,
     done_bytes: u64,
     total_bytes: u64,
 }
 
 /// What comes next in a file.
-pub(crate) enum FileStep {
+pub(crate) enum JsonFileItem {
     /// A value under one of the paths.
-    Element(Element),
+    Element(JsonElement),
     /// Its end.
     End,
 }
 
 impl JsonFiles {
     /// The values under these paths in these files of an export.
-    pub(crate) fn new(tree: Tree, names: Vec<String>, paths: &'static [&'static str]) -> Self {
+    pub(crate) fn new(tree: ExportTree, names: Vec<String>, paths: &'static [&'static str]) -> Self {
         let total_bytes = names.iter().map(|name| tree.bytes_of(name)).sum();
         Self { tree, names, paths, expects_list: |_| false, file: 0, elements: None, done_bytes: 0, total_bytes }
     }
@@ -45,23 +45,23 @@ impl JsonFiles {
     ///
     /// # Errors
     /// [`SourceError`] when a file cannot be read.
-    pub(crate) fn step(&mut self) -> Result<Option<(usize, FileStep)>, SourceError> {
+    pub(crate) fn step(&mut self) -> Result<Option<(usize, JsonFileItem)>, SourceError> {
         let Some(name) = self.names.get(self.file) else { return Ok(None) };
         let elements = match &mut self.elements {
             Some(elements) => elements,
             None => {
-                let scan = Elements::new(self.tree.read(name)?, self.paths).expect_list((self.expects_list)(name));
+                let scan = JsonElements::new(self.tree.read(name)?, self.paths).expect_list((self.expects_list)(name));
                 self.elements.insert(scan)
             }
         };
         let file = self.file;
         match elements.next() {
-            Ok(Some(element)) => Ok(Some((file, FileStep::Element(element)))),
+            Ok(Some(element)) => Ok(Some((file, JsonFileItem::Element(element)))),
             Ok(None) => {
                 self.done_bytes += elements.read_bytes();
                 self.elements = None;
                 self.file += 1;
-                Ok(Some((file, FileStep::End)))
+                Ok(Some((file, JsonFileItem::End)))
             }
             Err(e) => Err(self.tree.unreadable(name, elements.line(), e)),
         }
@@ -71,18 +71,18 @@ impl JsonFiles {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub(crate) fn next(&mut self) -> Result<Option<(usize, Element)>, SourceError> {
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, JsonElement)>, SourceError> {
         loop {
             match self.step()? {
-                Some((file, FileStep::Element(element))) => return Ok(Some((file, element))),
-                Some((_, FileStep::End)) => {}
+                Some((file, JsonFileItem::Element(element))) => return Ok(Some((file, element))),
+                Some((_, JsonFileItem::End)) => {}
                 None => return Ok(None),
             }
         }
     }
 
     /// The export.
-    pub(crate) fn tree(&self) -> &Tree {
+    pub(crate) fn tree(&self) -> &ExportTree {
         &self.tree
     }
 
@@ -98,7 +98,7 @@ impl JsonFiles {
 
     /// How many bytes were read, and how many there are.
     pub(crate) fn bytes(&self) -> (u64, u64) {
-        (self.done_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+        (self.done_bytes + self.elements.as_ref().map_or(0, JsonElements::read_bytes), self.total_bytes)
     }
 }
 
@@ -111,10 +111,10 @@ mod tests {
         let mut steps = Vec::new();
         while let Some((file, step)) = files.step().unwrap() {
             steps.push(match step {
-                FileStep::Element(Element { line, bytes, problem, .. }) => {
+                JsonFileItem::Element(JsonElement { line, bytes, problem, .. }) => {
                     format!("{file}:{line} {}{}", String::from_utf8(bytes).unwrap(), problem.unwrap_or_default())
                 }
-                FileStep::End => format!("{file} end"),
+                JsonFileItem::End => format!("{file} end"),
             });
         }
         steps
@@ -125,7 +125,7 @@ mod tests {
         for (name, text) in texts {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let tree = Tree::open(folder.path()).unwrap();
+        let tree = ExportTree::open(folder.path()).unwrap();
         let names = texts.iter().map(|(name, _)| (*name).to_owned()).collect();
         (folder, JsonFiles::new(tree, names, &["*"]))
     }

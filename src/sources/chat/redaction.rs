@@ -40,9 +40,9 @@ const PHONES: &str = r"(?x)
 ";
 
 /// The patterns of a source.
-pub(super) struct Redaction(Vec<Pattern>);
+pub(super) struct Redaction(Vec<RedactionPattern>);
 
-struct Pattern {
+struct RedactionPattern {
     regex: Regex,
     mark: &'static str,
     /// A further condition that a match must meet.
@@ -50,7 +50,7 @@ struct Pattern {
 }
 
 /// A regular expression, the replacement of a match, and a check whether a match counts.
-type Rule<'p> = (&'p str, &'static str, fn(&str) -> bool);
+type RedactionRule<'p> = (&'p str, &'static str, fn(&str) -> bool);
 
 impl Redaction {
     /// Reads the patterns: `secrets`, or regular expressions.
@@ -61,7 +61,7 @@ impl Redaction {
         let invalid = |problem| SourceError::Settings { key: "redact", problem };
         let mut all = Vec::new();
         for pattern in patterns {
-            let set: &[Rule<'_>] = if pattern == SECRETS {
+            let set: &[RedactionRule<'_>] = if pattern == SECRETS {
                 &[
                     (KEYS, "[key]", any),
                     (ADDRESSES, "[address]", any),
@@ -80,7 +80,7 @@ impl Redaction {
                         "{pattern:?} matches an empty text; write one that needs a character"
                     )));
                 }
-                all.push(Pattern { regex, mark, also: *also });
+                all.push(RedactionPattern { regex, mark, also: *also });
             }
         }
         Ok(Self(all))

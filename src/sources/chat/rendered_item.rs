@@ -4,8 +4,8 @@
 //! service message`, or `reject result.json:12: not JSON`. Absent fields are not written.
 
 use super::{
-    message::{ChatItem, ChatMessage},
-    reader::ChatReader,
+    chat_item::{ChatItem, ChatMessage},
+    chat_reader::ChatReader,
 };
 
 /// Every item of a reader as a line. The folder of a dead letter's file is left out.

@@ -12,13 +12,13 @@ use std::{
 };
 
 use super::{
-    assigned::AssignedPlace,
-    message::{Conversation, Privacy},
-    names::within_limits,
+    assigned_names::AssignedRoute,
+    chat_item::{Conversation, ConversationPrivacy},
+    name_limits::within_limits,
 };
 use crate::SourceError;
-use nouns::{
-    config::{Include, SourceSettings},
+use types::{
+    config::{PrivateConversationKind, SourceSettings},
     model::Bank,
 };
 
@@ -30,7 +30,7 @@ const CUT_BYTES: usize = CUT.len() + 16;
 
 /// Where the messages of a conversation go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum ConversationRoute {
     /// Into this bank, as this session. Without a session, the window separates conversations by time.
     To {
         /// The bank.
@@ -43,32 +43,32 @@ pub(super) enum Route {
 }
 
 /// The workspace and the id of a conversation.
-type Key = (Option<String>, String);
+type ConversationKey = (Option<String>, String);
 
 /// The routes of all conversations so far.
-pub(super) struct Routing {
-    template: Template,
+pub(super) struct ConversationRouting {
+    template: BankTemplate,
     /// The template as the user wrote it.
     written: String,
     /// The bank that it names, where it has no placeholder.
     only_bank: Option<Bank>,
     only: Vec<String>,
     except: Vec<String>,
-    include: Vec<Include>,
-    routes: HashMap<Key, Arc<Route>>,
+    include: Vec<PrivateConversationKind>,
+    routes: HashMap<ConversationKey, Arc<ConversationRoute>>,
     /// Where conversations went in an earlier run.
-    before: HashMap<Key, (Bank, Option<String>)>,
+    before: HashMap<ConversationKey, (Bank, Option<String>)>,
     /// Whether a conversation was given a place since the last [`Routing::take_changed`].
     changed: bool,
     /// The conversation of the previous message, which is usually the current one too.
-    last: Option<(Arc<Conversation>, Arc<Route>)>,
+    last: Option<(Arc<Conversation>, Arc<ConversationRoute>)>,
     /// Banks and sessions that are taken by a conversation.
     taken: BTreeSet<(Bank, Option<String>)>,
     /// The names in `only` and `except` that have matched a conversation.
     named: BTreeSet<String>,
 }
 
-impl Routing {
+impl ConversationRouting {
     /// Checks the settings. With an empty template, each conversation gets a bank under the format's name.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Routing {
             bank => bank.to_owned(),
         };
         Ok(Self {
-            template: Template::parse(&template)?,
+            template: BankTemplate::parse(&template)?,
             only_bank: Bank::parse(&template).ok(),
             written: template,
             before: HashMap::new(),
@@ -98,7 +98,7 @@ impl Routing {
     ///
     /// # Errors
     /// [`SourceError::Settings`] when the template has a placeholder for something that the conversation does not have.
-    pub(super) fn route(&mut self, conversation: &Arc<Conversation>) -> Result<Arc<Route>, SourceError> {
+    pub(super) fn route(&mut self, conversation: &Arc<Conversation>) -> Result<Arc<ConversationRoute>, SourceError> {
         if let Some((last, route)) = &self.last
             && Arc::ptr_eq(last, conversation)
         {
@@ -119,8 +119,11 @@ impl Routing {
 
     /// Whether every conversation is read, whatever the export holds.
     pub(super) fn reads_all(&self) -> bool {
-        let includes = |kind: &Include| self.include.contains(kind);
-        self.only.is_empty() && self.except.is_empty() && includes(&Include::Private) && includes(&Include::Direct)
+        let includes = |kind: &PrivateConversationKind| self.include.contains(kind);
+        self.only.is_empty()
+            && self.except.is_empty()
+            && includes(&PrivateConversationKind::Private)
+            && includes(&PrivateConversationKind::Direct)
     }
 
     /// The bank of every conversation, where the template has no placeholder.
@@ -135,11 +138,11 @@ impl Routing {
 
     /// Gives conversations the places that they had in an earlier run with the same template. Each run decides again
     /// whether they are read.
-    pub(super) fn restore(&mut self, template: &str, places: Vec<AssignedPlace>) {
+    pub(super) fn restore(&mut self, template: &str, places: Vec<AssignedRoute>) {
         if template != self.written {
             return;
         }
-        for AssignedPlace { workspace, id, bank, session } in places {
+        for AssignedRoute { workspace, id, bank, session } in places {
             let Ok(bank) = Bank::parse(&bank) else { continue };
             self.taken.insert((bank.clone(), session.clone()));
             self.before.insert((workspace, id), (bank, session));
@@ -147,14 +150,14 @@ impl Routing {
     }
 
     /// Where each conversation goes, in this run and in earlier ones.
-    pub(super) fn places(&self) -> Vec<AssignedPlace> {
+    pub(super) fn places(&self) -> Vec<AssignedRoute> {
         let now = self.routes.iter().filter_map(|(key, route)| match &**route {
-            Route::To { bank, session } => Some((key, (bank, session))),
-            Route::LeftOut(_) => None,
+            ConversationRoute::To { bank, session } => Some((key, (bank, session))),
+            ConversationRoute::LeftOut(_) => None,
         });
         let before = self.before.iter().map(|(key, (bank, session))| (key, (bank, session)));
-        let all: BTreeMap<&Key, (&Bank, &Option<String>)> = before.chain(now).collect();
-        let place = |((workspace, id), (bank, session)): (&Key, (&Bank, &Option<String>))| AssignedPlace {
+        let all: BTreeMap<&ConversationKey, (&Bank, &Option<String>)> = before.chain(now).collect();
+        let place = |((workspace, id), (bank, session)): (&ConversationKey, (&Bank, &Option<String>))| AssignedRoute {
             workspace: workspace.clone(),
             id: id.clone(),
             bank: bank.to_string(),
@@ -174,32 +177,32 @@ impl Routing {
         all.filter(|(_, name)| !self.named.contains(*name)).map(|(key, name)| (key, name.clone())).collect()
     }
 
-    fn decide(&mut self, conversation: &Conversation) -> Result<Route, SourceError> {
+    fn decide(&mut self, conversation: &Conversation) -> Result<ConversationRoute, SourceError> {
         let is_meant = |word: &&String| names_conversation(word, &conversation.id, &conversation.name);
         let named = |list: &[String]| list.iter().filter(is_meant).cloned().collect::<Vec<_>>();
         let (only, except) = (named(&self.only), named(&self.except));
         let (is_named, is_excepted) = (!only.is_empty(), !except.is_empty());
         self.named.extend(only.into_iter().chain(except));
         if is_excepted {
-            return Ok(Route::LeftOut("excepted conversation"));
+            return Ok(ConversationRoute::LeftOut("excepted conversation"));
         }
         if !is_named {
             if !self.only.is_empty() {
-                return Ok(Route::LeftOut("conversation not chosen"));
+                return Ok(ConversationRoute::LeftOut("conversation not chosen"));
             }
             match conversation.privacy {
-                Privacy::Private if !self.include.contains(&Include::Private) => {
-                    return Ok(Route::LeftOut("private channel"));
+                ConversationPrivacy::Private if !self.include.contains(&PrivateConversationKind::Private) => {
+                    return Ok(ConversationRoute::LeftOut("private channel"));
                 }
-                Privacy::Direct if !self.include.contains(&Include::Direct) => {
-                    return Ok(Route::LeftOut("direct message"));
+                ConversationPrivacy::Direct if !self.include.contains(&PrivateConversationKind::Direct) => {
+                    return Ok(ConversationRoute::LeftOut("direct message"));
                 }
                 _ => {}
             }
         }
         let key = (conversation.workspace.clone(), conversation.id.clone());
         if let Some((bank, session)) = self.before.get(&key) {
-            return Ok(Route::To { bank: bank.clone(), session: session.clone() });
+            return Ok(ConversationRoute::To { bank: bank.clone(), session: session.clone() });
         }
         self.changed = true;
         let name = if conversation.name.trim().is_empty() { &conversation.id } else { &conversation.name };
@@ -209,7 +212,7 @@ impl Routing {
             route = (self.template.bank(conversation, &with_id)?, self.session(&with_id));
             self.taken.insert(route.clone());
         }
-        Ok(Route::To { bank: route.0, session: route.1 })
+        Ok(ConversationRoute::To { bank: route.0, session: route.1 })
     }
 
     fn session(&self, name: &str) -> Option<String> {
@@ -226,20 +229,20 @@ pub(crate) fn names_conversation(word: &str, id: &str, name: &str) -> bool {
 }
 
 /// A bank name with placeholders.
-struct Template {
-    parts: Vec<Part>,
+struct BankTemplate {
+    parts: Vec<TemplatePart>,
     /// How many bytes a placeholder may fill.
     room: usize,
 }
 
-enum Part {
+enum TemplatePart {
     Literal(String),
     Workspace,
     Conversation,
     ConversationId,
 }
 
-impl Template {
+impl BankTemplate {
     fn parse(template: &str) -> Result<Self, SourceError> {
         let invalid = |problem: String| SourceError::Settings { key: "bank", problem };
         let mut parts = Vec::new();
@@ -249,12 +252,12 @@ impl Template {
                 invalid(format!("{template:?} has a {{ without a }}; write a placeholder such as {{channel}}"))
             })?;
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(TemplatePart::Literal(literal.to_owned()));
             }
             parts.push(match name {
-                "workspace" => Part::Workspace,
-                "channel" | "participants" => Part::Conversation,
-                "channel_id" => Part::ConversationId,
+                "workspace" => TemplatePart::Workspace,
+                "channel" | "participants" => TemplatePart::Conversation,
+                "channel_id" => TemplatePart::ConversationId,
                 _ => {
                     let known = "write {workspace}, {channel}, {channel_id} or {participants}";
                     return Err(invalid(format!("the placeholder {{{name}}} is not known; {known}")));
@@ -263,9 +266,9 @@ impl Template {
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(TemplatePart::Literal(rest.to_owned()));
         }
-        if !matches!(parts.first(), Some(Part::Literal(_))) {
+        if !matches!(parts.first(), Some(TemplatePart::Literal(_))) {
             return Err(invalid(format!(
                 "{template:?} begins with a placeholder; begin with a name, as in acme/{{channel}}"
             )));
@@ -274,8 +277,9 @@ impl Template {
         if segments.clone().any(|segment| segment.matches('{').count() > 1) {
             return Err(invalid(format!("{template:?} has two placeholders side by side; write / between them")));
         }
-        let literal: usize = parts.iter().map(|p| if let Part::Literal(text) = p { text.len() } else { 0 }).sum();
-        let placeholders = parts.iter().filter(|p| !matches!(p, Part::Literal(_))).count();
+        let literal: usize =
+            parts.iter().map(|p| if let TemplatePart::Literal(text) = p { text.len() } else { 0 }).sum();
+        let placeholders = parts.iter().filter(|p| !matches!(p, TemplatePart::Literal(_))).count();
         let room = MAX_BANK_BYTES.saturating_sub(literal).checked_div(placeholders).unwrap_or(0);
         if placeholders > 0 && room < CUT_BYTES + 6 {
             return Err(invalid(format!("{template:?} leaves too little room for names; shorten it")));
@@ -287,23 +291,23 @@ impl Template {
 
     /// Whether each conversation has a bank of its own.
     fn has_conversation(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Conversation | Part::ConversationId))
+        self.parts.iter().any(|part| matches!(part, TemplatePart::Conversation | TemplatePart::ConversationId))
     }
 
     fn bank(&self, conversation: &Conversation, name: &str) -> Result<Bank, SourceError> {
         self.fill(|part| match part {
-            Part::Conversation => Some(segment(name, self.room)),
-            Part::ConversationId => Some(segment(&conversation.id, self.room)),
+            TemplatePart::Conversation => Some(segment(name, self.room)),
+            TemplatePart::ConversationId => Some(segment(&conversation.id, self.room)),
             _ => conversation.workspace.as_deref().map(|workspace| segment(workspace, self.room)),
         })
     }
 
-    fn fill(&self, value: impl Fn(&Part) -> Option<String>) -> Result<Bank, SourceError> {
+    fn fill(&self, value: impl Fn(&TemplatePart) -> Option<String>) -> Result<Bank, SourceError> {
         let invalid = |problem: String| SourceError::Settings { key: "bank", problem };
         let mut bank = String::new();
         for part in &self.parts {
             match part {
-                Part::Literal(text) => bank.push_str(text),
+                TemplatePart::Literal(text) => bank.push_str(text),
                 part => bank.push_str(
                     &value(part)
                         .ok_or_else(|| invalid("the export names no workspace; leave {workspace} out".to_owned()))?,
@@ -345,7 +349,7 @@ fn segment(name: &str, room: usize) -> String {
 mod tests {
     use super::*;
 
-    fn conversation(id: &str, name: &str, privacy: Privacy) -> Arc<Conversation> {
+    fn conversation(id: &str, name: &str, privacy: ConversationPrivacy) -> Arc<Conversation> {
         let workspace = Some("Acme Inc.".to_owned());
         Arc::new(Conversation { workspace, id: id.to_owned(), name: name.to_owned(), privacy })
     }
@@ -356,22 +360,22 @@ mod tests {
         settings
     }
 
-    fn shown(route: &Route) -> String {
+    fn shown(route: &ConversationRoute) -> String {
         match route {
-            Route::To { bank, session: None } => bank.to_string(),
-            Route::To { bank, session: Some(session) } => format!("{bank} as {session}"),
-            Route::LeftOut(reason) => (*reason).to_owned(),
+            ConversationRoute::To { bank, session: None } => bank.to_string(),
+            ConversationRoute::To { bank, session: Some(session) } => format!("{bank} as {session}"),
+            ConversationRoute::LeftOut(reason) => (*reason).to_owned(),
         }
     }
 
     /// Checks the routes of an open channel, a private one, a direct conversation, and another `general`.
     fn check(bank: &str, change: impl Fn(&mut SourceSettings), expected: [&str; 4]) {
-        let mut routing = Routing::new(&settings(bank, change), "slack").unwrap();
+        let mut routing = ConversationRouting::new(&settings(bank, change), "slack").unwrap();
         let conversations = [
-            conversation("C1", "general", Privacy::Open),
-            conversation("G1", "board", Privacy::Private),
-            conversation("D1", "Ann, Bo", Privacy::Direct),
-            conversation("C2", "general", Privacy::Open),
+            conversation("C1", "general", ConversationPrivacy::Open),
+            conversation("G1", "board", ConversationPrivacy::Private),
+            conversation("D1", "Ann, Bo", ConversationPrivacy::Direct),
+            conversation("C2", "general", ConversationPrivacy::Open),
         ];
         for _ in 0..2 {
             let routes: Vec<String> = conversations.iter().map(|c| shown(&routing.route(c).unwrap())).collect();
@@ -382,7 +386,9 @@ mod tests {
     #[test]
     fn private_conversations_are_read_only_where_the_user_says_so() {
         let shut = ["private channel", "direct message"];
-        let both = |s: &mut SourceSettings| s.include = vec![Include::Private, Include::Direct];
+        let both = |s: &mut SourceSettings| {
+            s.include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct]
+        };
         check("b", |_| (), ["b as general", shut[0], shut[1], "b as general (C2)"]);
         check("b", both, ["b as general", "b as board", "b as Ann, Bo", "b as general (C2)"]);
         let only = |s: &mut SourceSettings| s.only = vec!["board".to_owned(), "D1".to_owned()];
@@ -398,7 +404,9 @@ mod tests {
 
     #[test]
     fn a_template_gives_each_conversation_its_bank() {
-        let both = |s: &mut SourceSettings| s.include = vec![Include::Private, Include::Direct];
+        let both = |s: &mut SourceSettings| {
+            s.include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct]
+        };
         let general = "acme/general.20.28C2.29";
         check("acme/{channel}", both, ["acme/general", "acme/board", "acme/Ann.2C.20Bo", general]);
         check("acme/{participants}", both, ["acme/general", "acme/board", "acme/Ann.2C.20Bo", general]);
@@ -428,11 +436,12 @@ mod tests {
             ("a//{channel}", "segment"),
             (&format!("{}/{{channel}}", "x".repeat(120)), "too little room"),
         ] {
-            let error = Routing::new(&settings(bank, |_| ()), "slack").err().unwrap().to_string();
+            let error = ConversationRouting::new(&settings(bank, |_| ()), "slack").err().unwrap().to_string();
             assert!(error.starts_with("source.bank: ") && error.contains(word), "{error}");
         }
-        let mut routing = Routing::new(&settings("a/{workspace}", |_| ()), "slack").unwrap();
-        let homeless = Arc::new(Conversation { workspace: None, ..(*conversation("1", "x", Privacy::Open)).clone() });
+        let mut routing = ConversationRouting::new(&settings("a/{workspace}", |_| ()), "slack").unwrap();
+        let homeless =
+            Arc::new(Conversation { workspace: None, ..(*conversation("1", "x", ConversationPrivacy::Open)).clone() });
         assert!(routing.route(&homeless).unwrap_err().to_string().contains("leave {workspace} out"));
     }
 
@@ -455,9 +464,9 @@ mod tests {
             s.only = vec!["General".to_owned(), "genral".to_owned()];
             s.except = vec!["BOARD".to_owned(), "bored".to_owned()];
         };
-        let mut routing = Routing::new(&settings("b", lists), "slack").unwrap();
-        routing.route(&conversation("C1", "general", Privacy::Open)).unwrap();
-        routing.route(&conversation("G1", "board", Privacy::Private)).unwrap();
+        let mut routing = ConversationRouting::new(&settings("b", lists), "slack").unwrap();
+        routing.route(&conversation("C1", "general", ConversationPrivacy::Open)).unwrap();
+        routing.route(&conversation("G1", "board", ConversationPrivacy::Private)).unwrap();
         let told = [("only", "genral"), ("except", "bored")].map(|(key, name)| (key, name.to_owned()));
         assert_eq!(routing.unknown(), told);
     }

@@ -22,9 +22,9 @@ const BLOCK_BYTES: usize = 512;
 const MAX_HEADER_BYTES: u64 = 1 << 20;
 /// How much of an archive is read to recognise it: how many names, how many of the files' beginnings, and how many
 /// bytes in total.
-const MOST_NAMES: usize = 10_000;
-const MOST_HEADS: usize = 64;
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_NAMES: usize = 10_000;
+const MAX_HEADS: usize = 64;
+const MAX_BYTES: u64 = 256 << 20;
 /// Suffixes of files that are not text.
 const NO_TEXTS: [&str; 32] = [
     "7z", "aac", "avi", "avif", "bmp", "bz2", "db", "doc", "docx", "exe", "gif", "heic", "ico", "jpeg", "jpg", "m4a",
@@ -65,23 +65,23 @@ pub(super) fn unpack(path: &Path) -> io::Result<TempDir> {
 }
 
 /// A text of an archive: its name, its size, and its first bytes (empty if it comes too late in the archive).
-pub(super) type Beginning = (String, u64, Vec<u8>);
+pub(super) type TarTextHead = (String, u64, Vec<u8>);
 
 /// The beginnings of the texts, `head_bytes` of each, for as many as are found within the part of the archive that is
 /// read.
 ///
 /// # Errors
 /// As [`unpack`].
-pub(super) fn beginnings(path: &Path, head_bytes: u64) -> io::Result<Vec<Beginning>> {
+pub(super) fn beginnings(path: &Path, head_bytes: u64) -> io::Result<Vec<TarTextHead>> {
     let (mut found, mut seen) = (Vec::new(), 0_u64);
     each(path, &mut |name, bytes, content| {
         let mut head = Vec::new();
-        if found.len() < MOST_HEADS {
+        if found.len() < MAX_HEADS {
             content.take(head_bytes).read_to_end(&mut head)?;
         }
         found.push((name.to_string_lossy().replace('\\', "/"), bytes, head));
         seen = seen.saturating_add(bytes);
-        let is_enough = found.len() >= MOST_NAMES || seen > MOST_BYTES;
+        let is_enough = found.len() >= MAX_NAMES || seen > MAX_BYTES;
         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     Ok(found)
@@ -116,10 +116,10 @@ impl Read for &BoundedBytes {
 }
 
 /// The callback for each text: its name, its size, its bytes.
-type Take<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<()>> + 't;
+type TarTextVisitor<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<()>> + 't;
 
 /// Goes through the texts until `take` breaks off.
-fn each(path: &Path, take: &mut Take<'_>) -> io::Result<()> {
+fn each(path: &Path, take: &mut TarTextVisitor<'_>) -> io::Result<()> {
     let input = BoundedBytes { input: RefCell::new(bytes(path)?), left: Cell::new(MAX_HEADER_BYTES) };
     let mut archive = Archive::new(&input);
     for entry in archive.entries()? {

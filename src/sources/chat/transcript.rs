@@ -6,14 +6,14 @@
 use std::{fs, path::Path};
 
 use super::{
-    message::{ChatItem, ChatMessage},
-    reader::ChatReader,
+    chat_item::{ChatItem, ChatMessage},
+    chat_reader::ChatReader,
 };
 use crate::SourceError;
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// How a reader is opened.
-pub(crate) type Open<'a> = &'a dyn Fn(&SourceSettings) -> Result<Box<dyn ChatReader>, SourceError>;
+pub(crate) type OpenReader<'a> = &'a dyn Fn(&SourceSettings) -> Result<Box<dyn ChatReader>, SourceError>;
 
 /// Files in a folder of their own.
 pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -27,13 +27,16 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 /// The items of a single file.
-pub(crate) fn file_items(open: Open<'_>, name: &str, content: &str) -> Vec<ChatItem> {
+pub(crate) fn file_items(open: OpenReader<'_>, name: &str, content: &str) -> Vec<ChatItem> {
     let folder = folder(&[(name, content)]);
     items(open, &SourceSettings::new("x", folder.path().join(name))).unwrap().0
 }
 
 /// The items of a path and the notice.
-pub(crate) fn items(open: Open<'_>, settings: &SourceSettings) -> Result<(Vec<ChatItem>, Option<String>), SourceError> {
+pub(crate) fn items(
+    open: OpenReader<'_>,
+    settings: &SourceSettings,
+) -> Result<(Vec<ChatItem>, Option<String>), SourceError> {
     let mut reader = open(settings)?;
     let notice = reader.notice();
     let mut items = Vec::new();

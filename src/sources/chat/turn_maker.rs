@@ -8,22 +8,22 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    assigned::Assigned,
-    message::{Account, ChatItem, ChatMessage, Conversation, Skip},
-    names::turn_id,
-    people::People,
+    assigned_names::AssignedNames,
+    chat_item::{Account, ChatItem, ChatMessage, Conversation, SkipReason},
+    name_limits::turn_id,
     redaction::Redaction,
-    routing::{Route, Routing},
+    routing::{ConversationRoute, ConversationRouting},
+    speaker_names::SpeakerNames,
 };
 use crate::{
     SourceError,
     turn_source::{SourceBatch, SourceCounts},
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{
-        Attachment, Bank, DeadLetter, Deletion, EventTime, IdSalt, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES,
-        SpeakerKind, Turn, TurnEvent,
+        Attachment, Bank, DeadLetter, EventTime, IdSalt, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, SpeakerKind,
+        Turn, TurnDeletion, TurnEvent,
     },
 };
 
@@ -32,12 +32,12 @@ const CUT_MARK: &str = " […]";
 /// What is said of a record that may be of a conversation that is left out.
 const WITHHELD: &str = "the record is withheld, because its conversation is not known, and some are left out";
 /// A longer reason may have been cut inside what it quotes.
-const LONGEST_QUOTING_BYTES: usize = 2_048;
+const MAX_QUOTING_BYTES: usize = 2_048;
 
 /// Makes turns from chat items.
 pub(crate) struct TurnMaker {
-    routing: Routing,
-    people: People,
+    routing: ConversationRouting,
+    people: SpeakerNames,
     redaction: Redaction,
     salt: IdSalt,
     /// What was left out or changed so far.
@@ -53,8 +53,8 @@ impl TurnMaker {
     /// [`SourceError`] when a setting that all platforms share is invalid.
     pub(crate) fn new(settings: &SourceSettings, format: &str) -> Result<Self, SourceError> {
         Ok(Self {
-            routing: Routing::new(settings, format)?,
-            people: People::open(settings.aliases.as_deref())?,
+            routing: ConversationRouting::new(settings, format)?,
+            people: SpeakerNames::open(settings.aliases.as_deref())?,
             redaction: Redaction::new(&settings.redact)?,
             salt: IdSalt::default(),
             counts: SourceCounts::default(),
@@ -68,16 +68,16 @@ impl TurnMaker {
     }
 
     /// Gives accounts and conversations the names that they had in an earlier run.
-    pub(crate) fn restore(&mut self, assigned: Assigned) {
-        let Assigned { template, places, people } = assigned;
+    pub(crate) fn restore(&mut self, assigned: AssignedNames) {
+        let AssignedNames { template, places, people } = assigned;
         self.routing.restore(&template, places);
         self.people.restore(people);
     }
 
     /// All names so far, if one was added since the last call; else `None`.
-    pub(crate) fn assigned(&mut self) -> Option<Assigned> {
+    pub(crate) fn assigned(&mut self) -> Option<AssignedNames> {
         let changed = [self.routing.take_changed(), self.people.take_changed()];
-        changed.contains(&true).then(|| Assigned {
+        changed.contains(&true).then(|| AssignedNames {
             template: self.routing.template().to_owned(),
             places: self.routing.places(),
             people: self.people.names(),
@@ -114,11 +114,11 @@ impl TurnMaker {
                 if let Some((bank, _)) = self.place(&conversation)? {
                     let turn = self.id(&conversation.id, &id);
                     let version = version.unwrap_or(u64::MAX);
-                    batch.events.push(TurnEvent::Deletion(Deletion { bank, turn, version }));
+                    batch.events.push(TurnEvent::Deletion(TurnDeletion { bank, turn, version }));
                 }
             }
             ChatItem::Skip(skip) => {
-                if let Skip::UnsupportedKind(kind) = &skip {
+                if let SkipReason::UnsupportedKind(kind) = &skip {
                     self.counts.unsupported(kind);
                 }
                 self.skip(skip.name());
@@ -167,7 +167,7 @@ impl TurnMaker {
             attachments,
         };
         if turn.text.trim().is_empty() && turn.captions().next().is_none() {
-            self.skip(Skip::Empty.name());
+            self.skip(SkipReason::Empty.name());
             return Ok(());
         }
         if let Err(reason) = turn.check() {
@@ -192,8 +192,8 @@ impl TurnMaker {
     fn place(&mut self, conversation: &Arc<Conversation>) -> Result<Option<(Bank, Option<String>)>, SourceError> {
         let route = self.routing.route(conversation)?;
         match &*route {
-            Route::To { bank, session } => Ok(Some((bank.clone(), session.clone()))),
-            Route::LeftOut(reason) => {
+            ConversationRoute::To { bank, session } => Ok(Some((bank.clone(), session.clone()))),
+            ConversationRoute::LeftOut(reason) => {
                 self.skip(reason);
                 Ok(None)
             }
@@ -255,7 +255,7 @@ impl TurnMaker {
 /// A reason without what it quotes of the record.
 fn without_quotes(reason: &str) -> String {
     let Some((before, quoted)) = reason.split_once('"') else { return reason.to_owned() };
-    let whole = quoted.rsplit_once('"').filter(|_| reason.len() <= LONGEST_QUOTING_BYTES);
+    let whole = quoted.rsplit_once('"').filter(|_| reason.len() <= MAX_QUOTING_BYTES);
     format!("{before}\"…\"{}", whole.map_or("", |(_, behind)| behind))
 }
 

@@ -16,7 +16,7 @@ use encoding_rs_io::DecodeReaderBytesBuilder;
 pub(super) const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// The records of a table.
-pub(super) struct Records {
+pub(super) struct CsvRecords {
     input: BufReader<Box<dyn Read + Send>>,
     /// Boxed, since it holds a table of half a kilobyte.
     parser: Box<Reader>,
@@ -25,7 +25,7 @@ pub(super) struct Records {
 
 /// A record of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     /// The line on which it begins, from 1.
     pub(super) line: u64,
     /// Its fields, without quotes.
@@ -34,7 +34,7 @@ pub(super) struct Record {
     pub(super) is_too_long: bool,
 }
 
-impl Records {
+impl CsvRecords {
     /// The records of a stream.
     pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
         // The parser strips a byte order mark only if the first read returns all of it and more, so it is stripped
@@ -59,7 +59,7 @@ impl Records {
     ///
     /// # Errors
     /// When the stream cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<CsvRecord>> {
         let (mut fields, mut field, mut part): (Vec<String>, _, _) = (Vec::new(), Vec::new(), [0; 4 << 10]);
         let (mut length, mut breaks) = (0, 0);
         loop {
@@ -97,7 +97,7 @@ impl Records {
             if fields != [""] {
                 // The parser skips blank lines itself, so the line is counted back from the record's end.
                 let line = self.parser.line() - breaks - u64::from(!is_ended);
-                return Ok(Some(Record { line, fields, is_too_long }));
+                return Ok(Some(CsvRecord { line, fields, is_too_long }));
             }
             fields.clear();
             (length, breaks) = (0, 0);
@@ -109,8 +109,8 @@ impl Records {
 mod tests {
     use super::*;
 
-    fn records(table: &str) -> Vec<Record> {
-        let mut records = Records::new(Box::new(io::Cursor::new(table.to_owned())));
+    fn records(table: &str) -> Vec<CsvRecord> {
+        let mut records = CsvRecords::new(Box::new(io::Cursor::new(table.to_owned())));
         let found = std::iter::from_fn(|| records.next().unwrap()).collect();
         assert_eq!((records.read_bytes(), records.line()), (table.len() as u64, table.matches('\n').count() as u64));
         found
@@ -132,7 +132,7 @@ mod tests {
             let found: Vec<_> = found.iter().map(|record| (record.line, record.fields.clone())).collect();
             assert_eq!(found, expected.map(|(line, fields)| (line, fields.iter().map(|f| f.to_string()).collect())));
         }
-        let marked = Records::new(Box::new("\u{feff}\"ID\",x".as_bytes())).next().unwrap().unwrap();
+        let marked = CsvRecords::new(Box::new("\u{feff}\"ID\",x".as_bytes())).next().unwrap().unwrap();
         assert_eq!(marked.fields, ["ID", "x"]);
         assert_eq!(records(""), []);
     }

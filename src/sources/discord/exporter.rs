@@ -14,18 +14,18 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    message::{Channel, FORM as MESSAGE},
+    message::{DiscordChannel, FORM as MESSAGE},
     snowflake::{self, id_of},
 };
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatMessage, ChatReader, Element, Elements, JsonFiles, Reordered, Skip, TimeOrder, TimedRecord, Tree,
-        Unordered, Unread, begins_with_key,
+        ChatItem, ChatMessage, ChatReader, ExportTree, JsonElement, JsonElements, JsonFiles, SkipReason,
+        TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts, begins_with_key,
     },
     turn_source::SourceProgress,
 };
-use nouns::model::DeadLetter;
+use types::model::DeadLetter;
 
 /// How much of a file shows whether it begins like an export.
 const START_BYTES: u64 = 256;
@@ -35,10 +35,10 @@ const HEAD_PATHS: [&str; 3] = ["guild", "channel", "messages/*"];
 const MESSAGES: usize = 2;
 
 /// The files of an export, and how far they have been read.
-pub(super) struct Exporter {
+pub(super) struct DiscordExporterReader {
     files: JsonFiles,
     /// What the files' beginnings say, by their number.
-    heads: Vec<FileHead>,
+    heads: Vec<DiscordFileHead>,
     /// Rejects for exports that were cut before their channel, until they are returned.
     cut: VecDeque<ChatItem>,
     /// The names of channels and threads by id.
@@ -46,25 +46,25 @@ pub(super) struct Exporter {
     /// The messages that began a thread, if the export has the thread's file; by conversation and id, each with the
     /// version that was read.
     starters: HashMap<(String, String), Option<Box<ChatMessage>>>,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
 /// A file, as its beginning describes it.
-struct FileHead {
+struct DiscordFileHead {
     name: String,
     origin: String,
-    channel: Channel,
+    channel: DiscordChannel,
     /// The time of its first message, in milliseconds.
     first_ms: i64,
     is_newest_first: bool,
 }
 
-impl Exporter {
+impl DiscordExporterReader {
     /// A reader of those files that DiscordChatExporter wrote; `None` if it wrote none of them.
     ///
     /// # Errors
     /// [`SourceError`] when one cannot be read.
-    pub(super) fn open(tree: Tree, names: &[String]) -> Result<Option<Box<dyn ChatReader>>, SourceError> {
+    pub(super) fn open(tree: ExportTree, names: &[String]) -> Result<Option<Box<dyn ChatReader>>, SourceError> {
         let (mut heads, mut cut) = (Vec::new(), VecDeque::new());
         for name in names {
             match beginning(&tree, name)? {
@@ -91,12 +91,12 @@ impl Exporter {
             cut,
             channels,
             starters,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         };
-        Ok(Some(if is_newest_first { Box::new(Reordered::new(exporter)) } else { Box::new(exporter) }))
+        Ok(Some(if is_newest_first { Box::new(TimeOrderedReader::new(exporter)) } else { Box::new(exporter) }))
     }
 
-    fn item_of(&mut self, index: usize, element: &Element) -> Option<ChatItem> {
+    fn item_of(&mut self, index: usize, element: &JsonElement) -> Option<ChatItem> {
         let file = self.heads.get(index)?;
         let item = element.parse::<Value>(&file.origin).and_then(|mut message| {
             let read = MESSAGE.check(&mut message).and_then(|odd| {
@@ -120,14 +120,14 @@ impl Exporter {
         message.thread = Some(message.id.clone());
         let is_same = |seen: &ChatMessage| seen.version == message.version && seen.text == message.text;
         if seen.as_deref().is_some_and(|seen| seen.version > message.version || is_same(seen)) {
-            return ChatItem::Skip(Skip::Copy);
+            return ChatItem::Skip(SkipReason::Copy);
         }
         *seen = Some(message.clone());
         ChatItem::Message(message)
     }
 }
 
-impl ChatReader for Exporter {
+impl ChatReader for DiscordExporterReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         if let Some(item) = self.cut.pop_front() {
             return Ok(Some(item));
@@ -154,8 +154,8 @@ impl ChatReader for Exporter {
     }
 }
 
-impl Unordered for Exporter {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for DiscordExporterReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         found.append(&mut self.cut);
         let Some((index, element)) = self.files.next()? else { return Ok(false) };
         let id = serde_json::from_slice::<Value>(&element.bytes).ok();
@@ -170,9 +170,9 @@ impl Unordered for Exporter {
     }
 
     fn item(&mut self, kept: TimedRecord) -> ChatItem {
-        let element = Element { path: 0, line: kept.line, bytes: kept.payload, problem: None };
+        let element = JsonElement { path: 0, line: kept.line, bytes: kept.payload, problem: None };
         let index = usize::try_from(kept.file).unwrap_or(usize::MAX);
-        self.item_of(index, &element).unwrap_or(ChatItem::Skip(Skip::Unsupported))
+        self.item_of(index, &element).unwrap_or(ChatItem::Skip(SkipReason::Unsupported))
     }
 
     fn describe(&self) -> String {
@@ -189,8 +189,8 @@ impl Unordered for Exporter {
 }
 
 /// The description of a file, from its beginning; `None` if DiscordChatExporter did not write the file.
-fn beginning(tree: &Tree, name: &str) -> Result<Option<FileHead>, SourceError> {
-    let mut elements = Elements::new(tree.read(name)?, &HEAD_PATHS);
+fn beginning(tree: &ExportTree, name: &str) -> Result<Option<DiscordFileHead>, SourceError> {
+    let mut elements = JsonElements::new(tree.read(name)?, &HEAD_PATHS);
     let (mut guild, mut channel) = (Value::Null, Value::Null);
     let mut times = Vec::new();
     while times.len() < 2 {
@@ -207,17 +207,17 @@ fn beginning(tree: &Tree, name: &str) -> Result<Option<FileHead>, SourceError> {
     if !channel.is_object() {
         return Ok(None);
     }
-    Ok(Some(FileHead {
+    Ok(Some(DiscordFileHead {
         name: name.to_owned(),
         origin: tree.origin(name),
-        channel: Channel::new(&guild, &channel, tree.is_file()),
+        channel: DiscordChannel::new(&guild, &channel, tree.is_file()),
         first_ms: times.first().copied().unwrap_or_default(),
         is_newest_first: matches!(times.as_slice(), [first, second] if first > second),
     }))
 }
 
 /// Whether a file that names no channel is blank, or begins like an export. Attached files do not count.
-fn is_cut(tree: &Tree, name: &str) -> Result<bool, SourceError> {
+fn is_cut(tree: &ExportTree, name: &str) -> Result<bool, SourceError> {
     let mut start = Vec::new();
     let read = tree.read(name)?.take(START_BYTES).read_to_end(&mut start);
     read.map_err(|e| tree.unreadable(name, 0, e))?;

@@ -1,7 +1,7 @@
 //! Converts messages of Discord's API into the form that DiscordChatExporter exports.
 //!
 //! In: what the gateway and the API report about servers and channels, and messages. Out: chat items with the same ids,
-//! conversation and words as [`Channel`] produces for the same message in an export. Memory grows with servers and
+//! conversation and words as [`DiscordChannel`] produces for the same message in an export. Memory grows with servers and
 //! channels, never with messages.
 
 use std::{
@@ -12,11 +12,13 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    message::Channel,
-    shared::field,
+    attachments::field,
+    message::DiscordChannel,
     snowflake::{id_of, parse},
 };
-use crate::chat::{ChatItem, Conversation, Form, LIST, NUMBER, OBJECT, Privacy, TEXT, TRUTH, Unread};
+use crate::chat::{
+    ChatItem, Conversation, ConversationPrivacy, LIST, NUMBER, OBJECT, RecordForm, TEXT, TRUTH, UnreadCounts,
+};
 
 /// The permission to see a channel.
 const VIEW_CHANNEL: u64 = 1 << 10;
@@ -26,7 +28,7 @@ const WITH_MESSAGES: [u64; 9] = [0, 1, 2, 3, 5, 10, 11, 12, 13];
 const DIRECT: &str = "Direct Messages";
 
 /// The fields of a message. What the reader of an export reads is listed as a whole or by its parts.
-const FORM: Form = Form {
+const FORM: RecordForm = RecordForm {
     needed: &[],
     other: &[
         ("content", ANY),
@@ -82,7 +84,7 @@ const ANY: u8 = TEXT | NUMBER | TRUTH | OBJECT | LIST;
 
 /// What is known about servers and channels.
 #[derive(Debug, Default)]
-pub(crate) struct Servers {
+pub(crate) struct DiscordServers {
     /// Names of servers by id. The first known name is kept, so that a renamed server stays the same workspace.
     names: BTreeMap<String, String>,
     /// Channels and threads by id, as the API returns them.
@@ -90,10 +92,10 @@ pub(crate) struct Servers {
     channel_names: HashMap<String, String>,
     roles: HashMap<String, String>,
     /// Fields that were not read.
-    pub(crate) unread: Unread,
+    pub(crate) unread: UnreadCounts,
 }
 
-impl Servers {
+impl DiscordServers {
     /// Servers with the names that they had in an earlier run.
     pub(crate) fn new(names: BTreeMap<String, String>) -> Self {
         Self { names, ..Self::default() }
@@ -183,7 +185,7 @@ impl Servers {
     }
 
     /// A channel, as if read from the head of an export.
-    fn channel(&self, id: &str) -> Option<Channel> {
+    fn channel(&self, id: &str) -> Option<DiscordChannel> {
         let channel = self.channels.get(id)?;
         let parent = channel.get("parent_id").and_then(id_of);
         let above = parent.as_ref().and_then(|parent| self.channels.get(parent));
@@ -197,13 +199,14 @@ impl Servers {
             "id": id, "name": name, "type": channel.get("type"), "categoryId": parent,
             "category": above.and_then(|above| field(above, "name")),
         });
-        let mut exported = Channel::new(&json!({ "name": server_name }), &head, false);
+        let mut exported = DiscordChannel::new(&json!({ "name": server_name }), &head, false);
         // A thread is as open as its parent channel.
         let is_thread = exported.conversation.id != id;
         let seen = if is_thread { above } else { Some(channel) };
         let is_hidden = server.zip(seen).is_some_and(|(server, seen)| is_hidden(seen, &server));
-        if is_hidden && exported.conversation.privacy == Privacy::Open {
-            let conversation = Conversation { privacy: Privacy::Private, ..(*exported.conversation).clone() };
+        if is_hidden && exported.conversation.privacy == ConversationPrivacy::Open {
+            let conversation =
+                Conversation { privacy: ConversationPrivacy::Private, ..(*exported.conversation).clone() };
             exported.conversation = Arc::new(conversation);
         }
         Some(exported)
@@ -297,8 +300,8 @@ mod tests {
     use super::*;
     use crate::chat::ChatMessage;
 
-    fn servers() -> Servers {
-        let mut servers = Servers::default();
+    fn servers() -> DiscordServers {
+        let mut servers = DiscordServers::default();
         let channels = servers.learn_server(&json!({
             "id": "1", "name": "Makers", "roles": [{"id": "70", "name": "smiths"}],
             "channels": [
@@ -330,7 +333,7 @@ mod tests {
         message
     }
 
-    fn said(servers: &mut Servers, message: &Value) -> ChatMessage {
+    fn said(servers: &mut DiscordServers, message: &Value) -> ChatMessage {
         match servers.item(message).unwrap() {
             ChatItem::Message(message) => *message,
             other => panic!("{other:?}"),
@@ -347,7 +350,7 @@ mod tests {
         });
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let head = json!({"id": "10", "type": "GuildTextChat", "categoryId": "11", "category": "x", "name": "general"});
-        let channel = Channel::new(&json!({"id": "1", "name": "Makers"}), &head, false);
+        let channel = DiscordChannel::new(&json!({"id": "1", "name": "Makers"}), &head, false);
         let channels = HashMap::from([("12".to_owned(), "board".to_owned())]);
         match channel.item(&message, &channels).unwrap() {
             ChatItem::Message(message) => *message,
@@ -403,12 +406,12 @@ mod tests {
             None,
         );
         for (channel, id, name, privacy, thread) in [
-            ("10", "10", "general", Privacy::Open, None),
-            ("12", "12", "board", Privacy::Private, None),
-            ("20", "10", "general", Privacy::Open, Some("20")),
-            ("21", "12", "board", Privacy::Private, Some("21")),
-            ("22", "22", "private", Privacy::Private, None),
-            ("30", "30", "Bo, cy", Privacy::Direct, None),
+            ("10", "10", "general", ConversationPrivacy::Open, None),
+            ("12", "12", "board", ConversationPrivacy::Private, None),
+            ("20", "10", "general", ConversationPrivacy::Open, Some("20")),
+            ("21", "12", "board", ConversationPrivacy::Private, Some("21")),
+            ("22", "22", "private", ConversationPrivacy::Private, None),
+            ("30", "30", "Bo, cy", ConversationPrivacy::Direct, None),
         ] {
             let found = said(&mut servers, &message(channel, json!({})));
             assert_eq!((found.conversation.id.as_str(), found.conversation.name.as_str()), (id, name));

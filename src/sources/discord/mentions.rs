@@ -10,7 +10,7 @@ use jiff::Timestamp;
 const MAX_MARK_CHARS: usize = 140;
 
 /// The name of an account, a role or a channel by its id.
-pub(super) trait Names {
+pub(super) trait DiscordNames {
     /// The name of an account.
     fn account(&self, id: &str) -> Option<String>;
     /// The name of a role.
@@ -20,7 +20,7 @@ pub(super) trait Names {
 }
 
 /// The text with every such mark replaced.
-pub(super) fn named(text: &str, names: &dyn Names) -> String {
+pub(super) fn with_names(text: &str, names: &dyn DiscordNames) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -43,7 +43,7 @@ pub(super) fn named(text: &str, names: &dyn Names) -> String {
     out
 }
 
-fn replaced(inner: &str, names: &dyn Names) -> Option<String> {
+fn replaced(inner: &str, names: &dyn DiscordNames) -> Option<String> {
     let number = |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned());
     if let Some(id) = inner.strip_prefix("@&").and_then(number) {
         return Some(format!("@{}", names.role(&id).unwrap_or(id)));

@@ -10,19 +10,20 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    kind::{Meaning, meaning},
+    attachments::{attachments, field},
     markdown::plain,
-    mentions::{Names, named},
-    shared::{attachments, field},
+    mentions::{DiscordNames, with_names},
+    message_kind::{DiscordMessageKind, message_kind},
     snowflake::{self, id_of},
 };
 use crate::chat::{
-    Account, ChatItem, ChatMessage, Conversation, Form, LIST, NUMBER, OBJECT, Privacy, Skip, TEXT, TRUTH,
+    Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, LIST, NUMBER, OBJECT, RecordForm, SkipReason,
+    TEXT, TRUTH,
 };
-use nouns::model::EventTime;
+use types::model::EventTime;
 
 /// The fields of a message.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("id", TEXT | NUMBER),
         ("type", TEXT | NUMBER),
@@ -104,7 +105,7 @@ pub(super) const FORM: Form = Form {
 
 /// What the file of a channel or thread says before its messages.
 #[derive(Debug, Clone)]
-pub(super) struct Channel {
+pub(super) struct DiscordChannel {
     /// Its id.
     pub(super) id: String,
     /// Its name.
@@ -115,7 +116,7 @@ pub(super) struct Channel {
     pub(super) is_thread: bool,
 }
 
-impl Channel {
+impl DiscordChannel {
     /// Reads `guild` and `channel` of a file. `alone` means that the export is this one file.
     pub(super) fn new(guild: &Value, channel: &Value, alone: bool) -> Self {
         let id = channel.get("id").and_then(id_of);
@@ -128,10 +129,10 @@ impl Channel {
         let is_open_thread = matches!(kind.as_str(), "GuildPublicThread" | "GuildNewsThread" | "10" | "11");
         let parent = channel.get("categoryId").and_then(id_of).filter(|_| is_open_thread);
         let privacy = match (alone, is_direct, is_private_thread) {
-            (true, ..) => Privacy::Open,
-            (_, true, _) => Privacy::Direct,
-            (.., true) => Privacy::Private,
-            _ => Privacy::Open,
+            (true, ..) => ConversationPrivacy::Open,
+            (_, true, _) => ConversationPrivacy::Direct,
+            (.., true) => ConversationPrivacy::Private,
+            _ => ConversationPrivacy::Open,
         };
         let workspace = field(guild, "name").map(str::to_owned);
         let is_thread = parent.is_some();
@@ -151,14 +152,14 @@ impl Channel {
         if !message.is_object() {
             return Err("not an object; export the channel again".to_owned());
         }
-        let meaning = meaning(&message.get("type").map(kind_of).unwrap_or_default());
-        if let Meaning::No(skip) = meaning {
+        let meaning = message_kind(&message.get("type").map(kind_of).unwrap_or_default());
+        if let DiscordMessageKind::No(skip) = meaning {
             return Ok(ChatItem::Skip(skip));
         }
         let id = message.get("id").and_then(id_of).ok_or("id: not an id of Discord; export the channel again")?;
         let time = time(message, "timestamp", &id).ok_or("timestamp: not a time; export the channel again")?;
-        let mentioned = MentionedAccounts::of(message, channels);
-        let render = |text: &str| plain(&named(text, &mentioned));
+        let mentioned = DiscordMentions::of(message, channels);
+        let render = |text: &str| plain(&with_names(text, &mentioned));
         let mut text = field(message, "content").map(render).unwrap_or_default();
         let mut shared = attachments(message, render);
         if let Some(forwarded) = message.get("forwardedMessage").filter(|f| f.is_object()) {
@@ -170,7 +171,11 @@ impl Channel {
         }
         if text.is_empty() && shared.is_empty() {
             let kind = || message.get("type").map(kind_of).unwrap_or_default();
-            let skip = if meaning == Meaning::Unknown { Skip::unsupported(&kind()) } else { Skip::Empty };
+            let skip = if meaning == DiscordMessageKind::Unknown {
+                SkipReason::unsupported(&kind())
+            } else {
+                SkipReason::Empty
+            };
             return Ok(ChatItem::Skip(skip));
         }
         let author = message.get("author").filter(|author| author.is_object());
@@ -191,8 +196,8 @@ impl Channel {
 
     /// The id of the message that this one answers. References to another channel are ignored: they come from forwards
     /// and from followed channels.
-    fn reply_to(&self, message: &Value, meaning: Meaning) -> Option<String> {
-        let reference = message.get("reference").filter(|_| meaning == Meaning::Words { is_reply: true })?;
+    fn reply_to(&self, message: &Value, meaning: DiscordMessageKind) -> Option<String> {
+        let reference = message.get("reference").filter(|_| meaning == DiscordMessageKind::Words { is_reply: true })?;
         let channel = reference.get("channelId").and_then(id_of);
         let is_here = channel.is_none_or(|channel| channel == self.id || channel == self.conversation.id);
         reference.get("messageId").and_then(id_of).filter(|_| is_here)
@@ -200,13 +205,13 @@ impl Channel {
 }
 
 /// The accounts and roles that a message names.
-struct MentionedAccounts<'a> {
+struct DiscordMentions<'a> {
     accounts: Vec<Account>,
     roles: HashMap<String, String>,
     channels: &'a HashMap<String, String>,
 }
 
-impl<'a> MentionedAccounts<'a> {
+impl<'a> DiscordMentions<'a> {
     fn of(message: &Value, channels: &'a HashMap<String, String>) -> Self {
         let mentions = message.get("mentions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let people = mentions.iter().chain(message.get("author"));
@@ -223,7 +228,7 @@ impl<'a> MentionedAccounts<'a> {
     }
 }
 
-impl Names for MentionedAccounts<'_> {
+impl DiscordNames for DiscordMentions<'_> {
     fn account(&self, id: &str) -> Option<String> {
         self.accounts.iter().find(|account| account.id == id).map(|account| account.name.clone())
     }

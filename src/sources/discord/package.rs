@@ -17,26 +17,26 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    csv::{self, Records},
+    attachments::{field, linked_file},
+    csv::{self, CsvRecords},
     markdown::plain,
-    mentions::{Names, named},
-    shared::{field, linked_file},
+    mentions::{DiscordNames, with_names},
     snowflake::{self, id_of},
 };
 use crate::{
     SourceError,
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Element, Elements, Form, NUMBER, Privacy, Skip, TEXT, TimeOrder,
-        TimedRecord, Tree, Unordered, Unread,
+        Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, JsonElement, JsonElements,
+        NUMBER, RecordForm, SkipReason, TEXT, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts,
     },
 };
-use nouns::model::{DeadLetter, EventTime};
+use types::model::{DeadLetter, EventTime};
 
 /// The longest description of a channel or an account that is read.
 const MAX_DESCRIPTION_BYTES: u64 = 16 << 20;
 
 /// The columns of a table.
-const FORM: Form = Form {
+const FORM: RecordForm = RecordForm {
     needed: &[("ID", NUMBER | TEXT), ("Timestamp", TEXT), ("Contents", TEXT)],
     other: &[("Attachments", TEXT)],
     known: &[],
@@ -44,23 +44,23 @@ const FORM: Form = Form {
 };
 
 /// A data package, and how far it has been read.
-pub(super) struct Package {
-    tree: Tree,
+pub(super) struct DiscordPackageReader {
+    tree: ExportTree,
     /// The path that the user named.
     shown: String,
-    channels: Vec<PackageChannel>,
+    channels: Vec<DiscordPackageChannel>,
     next_channel: usize,
-    current: Option<Table>,
+    current: Option<DiscordTable>,
     owner: Account,
     people: HashMap<String, String>,
     names: HashMap<String, String>,
     notice: Option<String>,
-    unread: Unread,
+    unread: UnreadCounts,
     done_bytes: u64,
     total_bytes: u64,
 }
 
-struct PackageChannel {
+struct DiscordPackageChannel {
     /// The name of the table in the tree.
     table: String,
     origin: String,
@@ -69,16 +69,16 @@ struct PackageChannel {
 }
 
 /// The open table of a channel.
-enum Table {
-    Json(Elements),
+enum DiscordTable {
+    Json(JsonElements),
     Csv {
-        records: Records,
+        records: CsvRecords,
         /// The names of the columns, from the first record.
         columns: Vec<String>,
     },
 }
 
-impl Package {
+impl DiscordPackageReader {
     /// Whether these are the files of a package.
     pub(super) fn is_one<'a>(names: impl Iterator<Item = &'a str>) -> bool {
         let folders: Vec<&str> = names.filter_map(|name| name.strip_suffix("/channel.json")).collect();
@@ -87,7 +87,7 @@ impl Package {
 
     /// Opens the table of one channel, which is all that `tree` holds. The files next to it, and the account folder if
     /// it has its English name, say whose it is.
-    pub(super) fn open_table(tree: Tree, is_csv: bool) -> Self {
+    pub(super) fn open_table(tree: ExportTree, is_csv: bool) -> Self {
         let path = tree.path().to_owned();
         let folder = path.parent().unwrap_or(Path::new(""));
         let beside = |name: &str| -> Option<Value> {
@@ -103,7 +103,7 @@ impl Package {
         let conversation = conversation(&beside("channel.json").unwrap_or_default(), &name, &labels.collect(), true);
         let table = tree.entries().first().map(|entry| entry.name.clone()).unwrap_or_default();
         let channel =
-            PackageChannel { origin: tree.origin(&table), table, is_csv, conversation: Arc::new(conversation) };
+            DiscordPackageChannel { origin: tree.origin(&table), table, is_csv, conversation: Arc::new(conversation) };
         Self::of(tree, vec![channel], owner)
     }
 
@@ -111,7 +111,7 @@ impl Package {
     ///
     /// # Errors
     /// [`SourceError`] when its files cannot be read.
-    pub(super) fn open(tree: Tree) -> Result<Option<Self>, SourceError> {
+    pub(super) fn open(tree: ExportTree) -> Result<Option<Self>, SourceError> {
         let names: Vec<String> = tree.entries().iter().map(|entry| entry.name.clone()).collect();
         let mut tables: Vec<&String> = names.iter().filter(|name| is_table(name)).collect();
         // If a package holds both, the newer form wins.
@@ -131,7 +131,7 @@ impl Package {
             let about = if folder.is_empty() { "channel.json".to_owned() } else { format!("{folder}/channel.json") };
             let about = if tree.has(&about) { description(&tree, &about)? } else { None };
             let conversation = conversation(&about.unwrap_or_default(), folder, &known, false);
-            channels.push(PackageChannel {
+            channels.push(DiscordPackageChannel {
                 table: table.clone(),
                 origin: tree.origin(table),
                 is_csv: table.ends_with(".csv"),
@@ -141,7 +141,7 @@ impl Package {
         Ok((!channels.is_empty()).then(|| Self::of(tree, channels, owner)))
     }
 
-    fn of(tree: Tree, channels: Vec<PackageChannel>, owner: Option<Account>) -> Self {
+    fn of(tree: ExportTree, channels: Vec<DiscordPackageChannel>, owner: Option<Account>) -> Self {
         let shown = tree.path().display().to_string();
         let notice = owner.is_none().then(|| {
             format!("{shown}: it holds no account, so the speaker is named \"me\"; give it a name with source.aliases")
@@ -159,14 +159,14 @@ impl Package {
             next_channel: 0,
             current: None,
             notice,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
             done_bytes: 0,
             total_bytes,
         }
     }
 
     /// The next message of the open table: its value and line, or why it cannot be read.
-    fn next_row(&mut self) -> Result<Option<Row>, SourceError> {
+    fn next_row(&mut self) -> Result<Option<DiscordRow>, SourceError> {
         loop {
             let index = self.next_channel.saturating_sub(1);
             let Some(table) = self.current.as_mut() else {
@@ -174,16 +174,16 @@ impl Package {
                 let input = self.tree.read(&channel.table)?;
                 self.next_channel += 1;
                 self.current = Some(if channel.is_csv {
-                    Table::Csv { records: Records::new(input), columns: Vec::new() }
+                    DiscordTable::Csv { records: CsvRecords::new(input), columns: Vec::new() }
                 } else {
-                    Table::Json(Elements::new(input, &["*"]))
+                    DiscordTable::Json(JsonElements::new(input, &["*"]))
                 });
                 continue;
             };
             let Some(channel) = self.channels.get(index) else { return Ok(None) };
             let row = table.row(&channel.origin).map_err(|e| self.tree.unreadable(&channel.table, table.line(), e))?;
             match row {
-                Some((line, value)) => return Ok(Some(Row { channel: index, line, value })),
+                Some((line, value)) => return Ok(Some(DiscordRow { channel: index, line, value })),
                 None => {
                     self.done_bytes += table.read_bytes();
                     self.current = None;
@@ -193,7 +193,7 @@ impl Package {
     }
 
     fn item_of(&mut self, index: usize, line: u64, row: &Value) -> ChatItem {
-        let Some(channel) = self.channels.get(index) else { return ChatItem::Skip(Skip::Unsupported) };
+        let Some(channel) = self.channels.get(index) else { return ChatItem::Skip(SkipReason::Unsupported) };
         let mut checked = row.clone();
         let read = FORM.check(&mut checked).and_then(|odd| Ok((self.message(channel, &checked)?, odd)));
         let conversation = Arc::clone(&channel.conversation);
@@ -204,15 +204,15 @@ impl Package {
         })
     }
 
-    fn message(&self, channel: &PackageChannel, row: &Value) -> Result<ChatItem, String> {
+    fn message(&self, channel: &DiscordPackageChannel, row: &Value) -> Result<ChatItem, String> {
         let id = row.get("ID").and_then(id_of).ok_or("ID: not an id of Discord; request the package again")?;
         let time = time(row, &id).ok_or("Timestamp: not a time; request the package again")?;
-        let text = field(row, "Contents").map(|text| plain(&named(text, self))).unwrap_or_default();
+        let text = field(row, "Contents").map(|text| plain(&with_names(text, self))).unwrap_or_default();
         let urls = field(row, "Attachments").unwrap_or_default().split(|c: char| c.is_whitespace() || c == ',');
         let urls = urls.filter(|url| !url.is_empty());
         let attachments: Vec<_> = urls.map(linked_file).collect();
         if text.is_empty() && attachments.is_empty() {
-            return Ok(ChatItem::Skip(Skip::Empty));
+            return Ok(ChatItem::Skip(SkipReason::Empty));
         }
         Ok(ChatItem::Message(Box::new(ChatMessage {
             conversation: Arc::clone(&channel.conversation),
@@ -230,7 +230,7 @@ impl Package {
 }
 
 /// A message of a table.
-struct Row {
+struct DiscordRow {
     /// The index of the channel.
     channel: usize,
     line: u64,
@@ -238,11 +238,13 @@ struct Row {
     value: Result<Value, DeadLetter>,
 }
 
-impl Table {
+impl DiscordTable {
     /// The next message and its line.
     fn row(&mut self, origin: &str) -> std::io::Result<Option<(u64, Result<Value, DeadLetter>)>> {
         match self {
-            Self::Json(elements) => Ok(elements.next()?.map(|element: Element| (element.line, element.parse(origin)))),
+            Self::Json(elements) => {
+                Ok(elements.next()?.map(|element: JsonElement| (element.line, element.parse(origin))))
+            }
             Self::Csv { records, columns } => loop {
                 let Some(record) = records.next()? else { return Ok(None) };
                 if columns.is_empty() {
@@ -277,9 +279,9 @@ impl Table {
     }
 }
 
-impl Unordered for Package {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
-        let Some(Row { channel, line, value }) = self.next_row()? else { return Ok(false) };
+impl UnorderedReader for DiscordPackageReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+        let Some(DiscordRow { channel, line, value }) = self.next_row()? else { return Ok(false) };
         let value = match value {
             Ok(value) => value,
             Err(letter) => {
@@ -309,7 +311,7 @@ impl Unordered for Package {
     }
 
     fn bytes(&self) -> (u64, u64) {
-        let current = self.current.as_ref().map_or(0, Table::read_bytes);
+        let current = self.current.as_ref().map_or(0, DiscordTable::read_bytes);
         (self.done_bytes + current, self.total_bytes)
     }
 
@@ -322,7 +324,7 @@ impl Unordered for Package {
     }
 }
 
-impl Names for Package {
+impl DiscordNames for DiscordPackageReader {
     fn account(&self, id: &str) -> Option<String> {
         self.people.get(id).cloned()
     }
@@ -354,7 +356,7 @@ fn time(row: &Value, id: &str) -> Option<EventTime> {
 }
 
 /// The account of the package, from the `user.json` in the package.
-fn owner(tree: &Tree, names: &[String]) -> Result<Option<Account>, SourceError> {
+fn owner(tree: &ExportTree, names: &[String]) -> Result<Option<Account>, SourceError> {
     let is_one = |name: &&String| name.as_str() == "user.json" || name.ends_with("/user.json");
     let mut found: Vec<&String> = names.iter().filter(is_one).collect();
     found.sort_by_key(|name| name.matches('/').count());
@@ -401,16 +403,16 @@ fn conversation(about: &Value, folder: &str, labels: &HashMap<String, String>, a
     let workspace = workspace.or_else(|| is_direct.then(|| "Direct Messages".to_owned()));
     let name = field(about, "name").map(str::to_owned).or(known).unwrap_or_else(|| id.clone());
     let privacy = match kind.as_str() {
-        _ if alone => Privacy::Open,
-        _ if is_direct => Privacy::Direct,
-        "PRIVATE_THREAD" | "12" => Privacy::Private,
-        _ => Privacy::Open,
+        _ if alone => ConversationPrivacy::Open,
+        _ if is_direct => ConversationPrivacy::Direct,
+        "PRIVATE_THREAD" | "12" => ConversationPrivacy::Private,
+        _ => ConversationPrivacy::Open,
     };
     Conversation { workspace, id, name, privacy }
 }
 
 /// A small JSON file; `None` if it is not valid JSON.
-fn description(tree: &Tree, name: &str) -> Result<Option<Value>, SourceError> {
+fn description(tree: &ExportTree, name: &str) -> Result<Option<Value>, SourceError> {
     let mut bytes = Vec::new();
     let read = tree.read(name)?.take(MAX_DESCRIPTION_BYTES).read_to_end(&mut bytes);
     read.map_err(|e| tree.unreadable(name, 0, e))?;

@@ -13,10 +13,10 @@ use tempfile::TempDir;
 use super::{FORMAT, markdown, mentions};
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatMessage, ChatReader, Privacy, Sample, items_of, lines_of},
-    format::Opener,
+    chat::{ChatItem, ChatMessage, ChatReader, ConversationPrivacy, FileSample, items_of, lines_of},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// Ids assigned at 10:00, 10:01 and 10:02 UTC on 1 May 2024.
 const AT_10_00: u64 = 1_235_168_840_908_800_000;
@@ -34,7 +34,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn open(path: &Path) -> Result<Box<dyn ChatReader>, SourceError> {
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
     open(&SourceSettings::new("discord", path))
 }
 
@@ -186,16 +186,16 @@ fn a_thread_belongs_to_the_channel_above_it() {
         (c.workspace.clone(), c.id.clone(), c.name.clone(), c.privacy, m.thread)
     });
     let expected = [
-        (Some("Team"), "20", "general", Privacy::Open, None),
-        (Some("Team"), "20", "general", Privacy::Open, Some("30")),
-        (Some("Team"), "31", "Lunch", Privacy::Private, None),
-        (Some("Team"), "40", "Bo", Privacy::Direct, None),
+        (Some("Team"), "20", "general", ConversationPrivacy::Open, None),
+        (Some("Team"), "20", "general", ConversationPrivacy::Open, Some("30")),
+        (Some("Team"), "31", "Lunch", ConversationPrivacy::Private, None),
+        (Some("Team"), "40", "Bo", ConversationPrivacy::Direct, None),
     ];
     let expected = expected.map(|(team, id, name, privacy, thread)| {
         (team.map(str::to_owned), id.to_owned(), name.to_owned(), privacy, thread.map(str::to_owned))
     });
     assert_eq!(found.collect::<Vec<_>>(), expected);
-    assert_eq!(messages(&folder.path().join("e.json"))[0].conversation.privacy, Privacy::Open);
+    assert_eq!(messages(&folder.path().join("e.json"))[0].conversation.privacy, ConversationPrivacy::Open);
 }
 
 #[test]
@@ -308,8 +308,8 @@ fn a_data_package_is_read_whatever_its_language() {
             messages(folder.path()).into_iter().map(|m| (m.conversation.name.clone(), m.conversation.privacy));
         let mut conversations: Vec<_> = conversations.collect();
         conversations.dedup();
-        assert!(conversations.contains(&("bo".to_owned(), Privacy::Direct)), "{conversations:?}");
-        assert!(conversations.contains(&("general".to_owned(), Privacy::Open)), "{conversations:?}");
+        assert!(conversations.contains(&("bo".to_owned(), ConversationPrivacy::Direct)), "{conversations:?}");
+        assert!(conversations.contains(&("general".to_owned(), ConversationPrivacy::Open)), "{conversations:?}");
     }
 }
 
@@ -336,7 +336,7 @@ fn one_table_of_a_package_finds_its_channel_and_its_account() {
         (first.text.as_str(), later.text.as_str(), first.author.name.as_str()),
         ("first for @Ann A", "later", "Ann A")
     );
-    assert_eq!((first.conversation.name.as_str(), first.conversation.privacy), ("general", Privacy::Open));
+    assert_eq!((first.conversation.name.as_str(), first.conversation.privacy), ("general", ConversationPrivacy::Open));
     fs::remove_dir_all(folder.path().join("Account")).unwrap();
     let notice = open(&table).unwrap().notice().unwrap();
     assert!(notice.contains("\"me\""), "{notice}");
@@ -367,9 +367,9 @@ fn marks_of_markdown_disappear_and_words_stay() {
     }
 }
 
-struct Known;
+struct KnownDiscordNames;
 
-impl mentions::Names for Known {
+impl mentions::DiscordNames for KnownDiscordNames {
     fn account(&self, id: &str) -> Option<String> {
         (id == "1").then(|| "Ann".to_owned())
     }
@@ -390,7 +390,7 @@ fn mentions_emojis_and_times_are_written_as_people_read_them() {
         ("<t:1714557600> <t:1714557600:t> <t:1714557600:D>", "2024-05-01 10:00 UTC 10:00 UTC 2024-05-01"),
         ("a < b, <@x>, <t:now>, <>, <", "a < b, <@x>, <t:now>, <>, <"),
     ] {
-        assert_eq!(mentions::named(text, &Known), expected, "{text}");
+        assert_eq!(mentions::with_names(text, &KnownDiscordNames), expected, "{text}");
     }
 }
 
@@ -421,7 +421,7 @@ fn exports_are_recognised() {
         (package.path().to_owned(), true),
         (package.path().join("Nachrichten/c20/messages.json"), true),
     ] {
-        assert_eq!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), expected, "{}", path.display());
+        assert_eq!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()), expected, "{}", path.display());
     }
 }
 
@@ -457,7 +457,7 @@ proptest! {
     /// Any text goes through both renderings without a panic.
     #[test]
     fn any_text_can_be_rendered(text in r"[*_~|`<>@#:t0-9\[\]()\\ a-cä\n]{0,80}") {
-        let _ = markdown::plain(&mentions::named(&text, &Known));
+        let _ = markdown::plain(&mentions::with_names(&text, &KnownDiscordNames));
     }
 }
 

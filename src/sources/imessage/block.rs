@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 
 use super::time::{date_time, span_ms};
 use crate::chat::shared_file;
-use nouns::model::Attachment;
+use types::model::Attachment;
 
 /// The indentation of an answer below the message that it answers.
 const INDENT: &str = "    ";
@@ -34,7 +34,7 @@ const EFFECTS: [&str; 13] = [
 
 /// One message.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Block {
+pub(super) struct ImessageBlock {
     pub(super) sender: String,
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
@@ -46,21 +46,21 @@ pub(super) struct Block {
     pub(super) unsent: bool,
     pub(super) is_answer: bool,
     /// The messages that answer it. The exporter prints them here and once more at their own time.
-    pub(super) answers: Vec<(DateTime, Block)>,
+    pub(super) answers: Vec<(DateTime, ImessageBlock)>,
 }
 
 /// A part of the message's body.
-enum Part {
+enum ImessageBlockPart {
     Words(Vec<String>),
     /// The latest version so far of a part that was edited.
     Version(Vec<String>),
 }
 
-impl Block {
+impl ImessageBlock {
     /// Reads the lines after the date: the sender and the body.
     pub(super) fn of(lines: &[&str]) -> Self {
         let mut block = Self { sender: lines.first().map_or("", |line| line.trim()).to_owned(), ..Self::default() };
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<ImessageBlockPart> = Vec::new();
         let mut at = 1;
         while let Some(line) = lines.get(at).copied() {
             at += 1;
@@ -75,20 +75,22 @@ impl Block {
                 }
             } else if !block.line(line, &mut parts) {
                 match parts.last_mut() {
-                    Some(Part::Words(words) | Part::Version(words)) => words.push(line.to_owned()),
-                    None => parts.push(Part::Words(vec![line.to_owned()])),
+                    Some(ImessageBlockPart::Words(words) | ImessageBlockPart::Version(words)) => {
+                        words.push(line.to_owned())
+                    }
+                    None => parts.push(ImessageBlockPart::Words(vec![line.to_owned()])),
                 }
             }
         }
         let words = parts.into_iter().flat_map(|part| match part {
-            Part::Words(words) | Part::Version(words) => words,
+            ImessageBlockPart::Words(words) | ImessageBlockPart::Version(words) => words,
         });
         block.text = words.collect::<Vec<_>>().join("\n").replace('\u{fffc}', "").trim().to_owned();
         block
     }
 
     /// Handles a line that is not plain words; returns false for words.
-    fn line(&mut self, line: &str, parts: &mut Vec<Part>) -> bool {
+    fn line(&mut self, line: &str, parts: &mut Vec<ImessageBlockPart>) -> bool {
         if line == RESPONDED {
             self.is_answer = true;
         } else if line == DELETED {
@@ -98,15 +100,17 @@ impl Block {
         } else if let Some(after_ms) = taken_back(line) {
             self.unsent = true;
             self.changed_after_ms = self.changed_after_ms.max(after_ms);
-            parts.push(Part::Words(Vec::new()));
+            parts.push(ImessageBlockPart::Words(Vec::new()));
         } else if let Some((_, first)) = date_time(line).filter(|(_, rest)| rest.starts_with(' ')) {
-            parts.push(Part::Version(vec![first.get(1..).unwrap_or_default().to_owned()]));
-        } else if let (Some((after_ms, words)), Some(Part::Version(version))) = (edited(line), parts.last_mut()) {
+            parts.push(ImessageBlockPart::Version(vec![first.get(1..).unwrap_or_default().to_owned()]));
+        } else if let (Some((after_ms, words)), Some(ImessageBlockPart::Version(version))) =
+            (edited(line), parts.last_mut())
+        {
             *version = vec![words.to_owned()];
             self.changed_after_ms = Some(self.changed_after_ms.unwrap_or(0).saturating_add(after_ms));
         } else if let Some(attachment) = attachment(line) {
             self.attachments.push(attachment);
-            parts.push(Part::Words(Vec::new()));
+            parts.push(ImessageBlockPart::Words(Vec::new()));
         } else {
             return false;
         }

@@ -19,19 +19,22 @@ use super::database;
 #[cfg(not(feature = "imessage"))]
 use super::without_database as database;
 use super::{
-    block::{Block, header},
+    block::{ImessageBlock, header},
     time::date_time,
 };
 use crate::{
-    chat::{Account, ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
-    compressed::without_ending as without_gzip,
+    chat::{
+        Account, ChatItem, ChatMessage, ChatReader, Conversation, ConversationPrivacy, ExportTree, FileSample,
+        PositionalIds, SkipReason,
+    },
+    compression::without_ending as without_gzip,
     error::SourceError,
-    format::{Opener, SourceFormat},
-    lines::{Lines, MAX_MESSAGE_BYTES},
+    format::{FormatOpener, SourceFormat},
+    lines::{MAX_MESSAGE_BYTES, StreamLines},
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
@@ -43,7 +46,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("conversations"),
     looks_like,
-    open: Opener::Chat(open),
+    open: FormatOpener::Chat(open),
 };
 
 /// How many answers are remembered until they come at their own time.
@@ -53,7 +56,7 @@ const ME: &str = "Me";
 /// The beginning of a SQLite database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return is_database(sample) || (is_text(&sample.name()) && begins_like_one(sample.head()));
     }
@@ -70,7 +73,7 @@ fn is_text(entry: &str) -> bool {
 
 /// Whether it is Messages' own database, judged by its tables or by a name that Apple or a backup gives it. The name
 /// counts because the tables of a new database may still be in the log next to it.
-fn is_database(sample: &Sample) -> bool {
+fn is_database(sample: &FileSample) -> bool {
     let name = sample.name().to_lowercase();
     sample.head().as_bytes().starts_with(DATABASE)
         && (matches!(name.as_str(), "chat.db" | "sms.db") || database::is_messages(sample.path()))
@@ -81,7 +84,7 @@ fn is_database(sample: &Sample) -> bool {
 /// # Errors
 /// [`SourceError`] when it cannot be read, or is neither.
 pub(super) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
-    let tree = Tree::open(&settings.path)?;
+    let tree = ExportTree::open(&settings.path)?;
     if let (true, Some(file)) = (tree.is_file(), tree.entries().first()) {
         let mut head = Vec::new();
         let read = tree.read(&file.name)?.take(DATABASE.len() as u64).read_to_end(&mut head);
@@ -90,37 +93,37 @@ pub(super) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, Sou
             return database::open(settings);
         }
     }
-    Ok(Box::new(Imessage::open(settings, tree)?))
+    Ok(Box::new(ImessageReader::open(settings, tree)?))
 }
 
 /// Conversations that are read one after another.
-struct Imessage {
+struct ImessageReader {
     path: PathBuf,
-    tree: Tree,
+    tree: ExportTree,
     zone: Zone,
     zone_setting: String,
     files: VecDeque<(String, u64)>,
-    privacy: Privacy,
-    open: Option<OpenFile>,
+    privacy: ConversationPrivacy,
+    open: Option<ImessageOpenFile>,
     found: VecDeque<ChatItem>,
     total_bytes: u64,
     done_bytes: u64,
 }
 
-struct OpenFile {
+struct ImessageOpenFile {
     bytes: u64,
     entry: String,
     origin: String,
-    lines: Lines,
+    lines: StreamLines,
     conversation: Arc<Conversation>,
     ids: PositionalIds,
-    answered: AnswerTargets,
-    begun: Option<OpenMessage>,
+    answered: ImessageAnswerTargets,
+    begun: Option<ImessageOpenMessage>,
     after_blank: bool,
 }
 
 /// A message whose lines are still being read.
-struct OpenMessage {
+struct ImessageOpenMessage {
     line: u64,
     time: DateTime,
     /// The text after the date of a notice.
@@ -130,17 +133,17 @@ struct OpenMessage {
 
 /// The message that each answer belongs to, by a hash of the answer.
 #[derive(Default)]
-struct AnswerTargets {
+struct ImessageAnswerTargets {
     ids: HashMap<[u8; 32], String>,
     order: VecDeque<[u8; 32]>,
 }
 
-impl Imessage {
+impl ImessageReader {
     /// Opens an export.
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read, or holds no text file of the exporter.
-    fn open(settings: &SourceSettings, tree: Tree) -> Result<Self, SourceError> {
+    fn open(settings: &SourceSettings, tree: ExportTree) -> Result<Self, SourceError> {
         let path = settings.path.clone();
         let zone = Zone::parse(&settings.zone)?;
         let format = |problem: &str, remedy| SourceError::Format {
@@ -153,7 +156,7 @@ impl Imessage {
         let mut files = VecDeque::new();
         let mut has_database = false;
         for entry in tree.entries() {
-            let mut lines = Lines::new(tree.read(&entry.name)?);
+            let mut lines = StreamLines::new(tree.read(&entry.name)?);
             let mut next = || lines.next().map_err(|e| tree.unreadable(&entry.name, 0, e));
             let may_be = tree.is_file() || is_text(&entry.name);
             let is_named_database = entry.name.to_lowercase().ends_with(".db");
@@ -183,7 +186,7 @@ impl Imessage {
             ));
         }
         Ok(Self {
-            privacy: if files.len() > 1 { Privacy::Direct } else { Privacy::Open },
+            privacy: if files.len() > 1 { ConversationPrivacy::Direct } else { ConversationPrivacy::Open },
             total_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
             path,
             tree,
@@ -220,18 +223,18 @@ impl Imessage {
         Ok(true)
     }
 
-    fn open_file(&self, entry: String, bytes: u64) -> Result<OpenFile, SourceError> {
+    fn open_file(&self, entry: String, bytes: u64) -> Result<ImessageOpenFile, SourceError> {
         let file = without_gzip(entry.rsplit('/').next().unwrap_or(&entry));
         let name = if is_text(file) { file.get(..file.len() - 4).unwrap_or(file) } else { file };
         let conversation =
             Conversation { workspace: None, id: name.to_owned(), name: name.to_owned(), privacy: self.privacy };
-        Ok(OpenFile {
+        Ok(ImessageOpenFile {
             bytes,
             origin: self.tree.origin(&entry),
-            lines: Lines::of_text(self.tree.read(&entry)?),
+            lines: StreamLines::of_text(self.tree.read(&entry)?),
             conversation: Arc::new(conversation),
             ids: PositionalIds::default(),
-            answered: AnswerTargets::default(),
+            answered: ImessageAnswerTargets::default(),
             begun: None,
             after_blank: true,
             entry,
@@ -239,7 +242,7 @@ impl Imessage {
     }
 }
 
-impl ChatReader for Imessage {
+impl ChatReader for ImessageReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             if let Some(item) = self.found.pop_front() {
@@ -265,7 +268,7 @@ impl ChatReader for Imessage {
     }
 }
 
-impl OpenFile {
+impl ImessageOpenFile {
     fn line(&mut self, number: u64, line: &str, zone: &Zone, found: &mut VecDeque<ChatItem>) {
         let begins = if self.after_blank { date_time(line) } else { None };
         self.after_blank = line.trim().is_empty();
@@ -273,7 +276,7 @@ impl OpenFile {
             (Some((time, rest)), _) => {
                 self.finish(zone, found);
                 let notice = header(line).is_none().then(|| rest.trim().to_owned());
-                self.begun = Some(OpenMessage { line: number, time, notice, text: String::new() });
+                self.begun = Some(ImessageOpenMessage { line: number, time, notice, text: String::new() });
             }
             (None, Some(begun)) => {
                 if begun.text.len() <= MAX_MESSAGE_BYTES {
@@ -290,7 +293,7 @@ impl OpenFile {
 
     /// Ends the message whose lines were read so far, and adds its items to `found`.
     fn finish(&mut self, zone: &Zone, found: &mut VecDeque<ChatItem>) {
-        let Some(OpenMessage { line, time: local, notice, text }) = self.begun.take() else { return };
+        let Some(ImessageOpenMessage { line, time: local, notice, text }) = self.begun.take() else { return };
         let whole = || notice.iter().map(String::as_str).chain([text.as_str()]).collect::<Vec<_>>().join("\n");
         let Some(time) = zone.moment(local) else {
             found.push_back(self.reject(line, "its date is out of range; correct it", &whole()));
@@ -307,7 +310,7 @@ impl OpenFile {
             return;
         }
         let lines: Vec<&str> = text.lines().collect();
-        let mut block = Block::of(&lines);
+        let mut block = ImessageBlock::of(&lines);
         if block.sender.is_empty() {
             found.push_back(self.reject(line, "no sender is named below its date; name the sender there", &text));
             return;
@@ -317,10 +320,10 @@ impl OpenFile {
         let id = if is_notice { String::new() } else { self.ids.id(&local.to_string(), &block.sender) };
         for (answered, answer) in &answers {
             self.answered.add(*answered, answer, &id);
-            found.push_back(ChatItem::Skip(Skip::Copy));
+            found.push_back(ChatItem::Skip(SkipReason::Copy));
         }
         found.push_back(if is_notice {
-            ChatItem::Skip(Skip::ServiceMessage)
+            ChatItem::Skip(SkipReason::ServiceMessage)
         } else {
             self.item(block, id, local, time)
         });
@@ -333,13 +336,15 @@ impl OpenFile {
 
     /// A notice from the app: somebody joined, or a whole message was unsent.
     fn notice(&mut self, notice: &str, local: DateTime) -> ChatItem {
-        let Some(who) = notice.strip_suffix(" unsent a message!") else { return ChatItem::Skip(Skip::ServiceMessage) };
+        let Some(who) = notice.strip_suffix(" unsent a message!") else {
+            return ChatItem::Skip(SkipReason::ServiceMessage);
+        };
         let who = if who == "You" { ME } else { who };
         let id = self.ids.id(&local.to_string(), who);
         ChatItem::Deletion { conversation: Arc::clone(&self.conversation), id, version: None }
     }
 
-    fn item(&mut self, block: Block, id: String, local: DateTime, time: EventTime) -> ChatItem {
+    fn item(&mut self, block: ImessageBlock, id: String, local: DateTime, time: EventTime) -> ChatItem {
         let conversation = Arc::clone(&self.conversation);
         let sent_ms = u64::try_from(time.unix_ms).unwrap_or(0);
         let changed_ms = block.changed_after_ms.map(|after_ms| sent_ms.saturating_add(after_ms));
@@ -350,7 +355,7 @@ impl OpenFile {
             return if block.unsent {
                 ChatItem::Deletion { conversation, id, version: changed_ms }
             } else {
-                ChatItem::Skip(Skip::Empty)
+                ChatItem::Skip(SkipReason::Empty)
             };
         }
         let reply_to = block.is_answer.then(|| self.answered.take(local, &block)).flatten();
@@ -369,8 +374,8 @@ impl OpenFile {
     }
 }
 
-impl AnswerTargets {
-    fn add(&mut self, time: DateTime, answer: &Block, id: &str) {
+impl ImessageAnswerTargets {
+    fn add(&mut self, time: DateTime, answer: &ImessageBlock, id: &str) {
         let key = key(time, answer);
         if self.ids.insert(key, id.to_owned()).is_none() {
             self.order.push_back(key);
@@ -382,13 +387,13 @@ impl AnswerTargets {
         }
     }
 
-    fn take(&self, time: DateTime, answer: &Block) -> Option<String> {
+    fn take(&self, time: DateTime, answer: &ImessageBlock) -> Option<String> {
         self.ids.get(&key(time, answer)).cloned()
     }
 }
 
 /// A hash of an answer's sender, time and words.
-fn key(time: DateTime, answer: &Block) -> [u8; 32] {
+fn key(time: DateTime, answer: &ImessageBlock) -> [u8; 32] {
     let words: Vec<&str> = answer.text.split_whitespace().collect();
     *blake3::hash(format!("{time}/{}/{}", answer.sender, words.join(" ")).as_bytes()).as_bytes()
 }

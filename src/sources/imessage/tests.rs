@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::reader::{FORMAT, open};
 use crate::chat::{
-    ChatItem, Privacy, Sample,
+    ChatItem, ConversationPrivacy, FileSample,
     transcript::{file_items, folder, ids, items, transcript},
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 fn check(content: &str, expected: &[&str]) {
     assert_eq!(transcript(&file_items(&open, "Ann.txt", content)), expected, "{content}");
@@ -128,7 +128,10 @@ fn a_folder_of_all_conversations_is_private() {
         })
         .collect();
     let time = "2022-05-17T17:29:42-07:00".to_owned();
-    assert_eq!(conversations, [("Ann", Privacy::Direct, time.clone()), ("Club - 12", Privacy::Direct, time)]);
+    assert_eq!(
+        conversations,
+        [("Ann", ConversationPrivacy::Direct, time.clone()), ("Club - 12", ConversationPrivacy::Direct, time)]
+    );
     assert!(notice.unwrap().contains("its times have no zone and are read as -07:00"));
 }
 
@@ -162,7 +165,7 @@ fn an_export_is_recognised_and_others_are_not() {
         ("notes.txt", "May be\n", false),
     ] {
         let folder = folder(&[(name, content)]);
-        let sample = Sample::of(&folder.path().join(name)).unwrap();
+        let sample = FileSample::of(&folder.path().join(name)).unwrap();
         assert_eq!((FORMAT.looks_like)(&sample), expected, "{name}");
     }
 }

@@ -5,7 +5,7 @@
 
 use jiff::civil::{Date, DateTime};
 
-use nouns::months::MONTHS;
+use types::month_names::MONTHS;
 
 /// The date and time at the start of a line, and the rest of the line.
 pub(super) fn date_time(line: &str) -> Option<(DateTime, &str)> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{SourceError, chat::ChatReader};
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// Refuses the database.
 ///

@@ -5,7 +5,7 @@
 
 use jiff::civil::{Date, DateTime, Time};
 
-use super::stamp::{Day, Stamp};
+use super::timestamp::{IrcDay, IrcTimestamp};
 
 /// If the time steps back by at least this many seconds, a new day has begun. A smaller step is the end of summer time,
 /// or a clock that was set back.
@@ -14,14 +14,14 @@ const HALF_DAY_HOURS: i8 = 12;
 
 /// The time that a file has reached.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Clock {
+pub(super) struct IrcClock {
     date: Option<Date>,
     last: Option<Time>,
     half_days: bool,
     afternoon: bool,
 }
 
-impl Clock {
+impl IrcClock {
     /// A clock for a file. `date` is its day, if that is known. `half_days` is for logs whose hours run from 12 to 11
     /// twice a day without AM or PM.
     pub(super) fn new(date: Option<Date>, half_days: bool) -> Self {
@@ -36,11 +36,11 @@ impl Clock {
     }
 
     /// The local time of a line; a line without a time gets the time of the previous line.
-    pub(super) fn at(&mut self, stamp: Option<Stamp>) -> Option<DateTime> {
+    pub(super) fn at(&mut self, stamp: Option<IrcTimestamp>) -> Option<DateTime> {
         let time = stamp.and_then(|s| s.time);
         let day = match stamp.and_then(|s| s.day) {
-            Some(Day::Date(date)) => Some(date),
-            Some(Day::MonthDay(month, day)) => Some(self.next_of(month, day)?),
+            Some(IrcDay::Date(date)) => Some(date),
+            Some(IrcDay::MonthDay(month, day)) => Some(self.next_of(month, day)?),
             None => None,
         };
         if let Some(date) = day {
@@ -90,10 +90,10 @@ fn seconds(time: Time) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::stamp, *};
+    use super::{super::timestamp, *};
 
     fn check(date: Option<&str>, half_days: bool, lines: &[&str], expected: &[&str]) {
-        let mut clock = Clock::new(date.map(|d| d.parse().unwrap()), half_days);
+        let mut clock = IrcClock::new(date.map(|d| d.parse().unwrap()), half_days);
         let found: Vec<String> = lines
             .iter()
             .map(|l| {
@@ -101,7 +101,7 @@ mod tests {
                     clock.day(date.parse().unwrap());
                     return "-".to_owned();
                 }
-                clock.at(stamp::stamp(l).map(|(s, _)| s)).map_or("none".to_owned(), |t| t.to_string())
+                clock.at(timestamp::stamp(l).map(|(s, _)| s)).map_or("none".to_owned(), |t| t.to_string())
             })
             .collect();
         assert_eq!(found, expected, "{lines:?}");

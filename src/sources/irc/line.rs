@@ -8,11 +8,11 @@
 
 use jiff::civil::Date;
 
-use super::stamp::{Day, Stamp, stamp, written_date};
+use super::timestamp::{IrcDay, IrcTimestamp, stamp, written_date};
 
 /// A line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum IrcLine<'a> {
     /// Nothing but blank space, or a header without a day.
     Blank,
     /// A marker that states the day of the lines that follow.
@@ -22,11 +22,11 @@ pub(super) enum Line<'a> {
     /// What happened.
     Event {
         /// When it happened; `None` if the line has no time.
-        stamp: Option<Stamp>,
+        stamp: Option<IrcTimestamp>,
         /// The channel that is written before the time.
         channel: Option<&'a str>,
         /// What happened.
-        event: Event<'a>,
+        event: IrcEvent<'a>,
     },
     /// Not a line of a log.
     Unknown,
@@ -34,7 +34,7 @@ pub(super) enum Line<'a> {
 
 /// What a line reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event<'a> {
+pub(super) enum IrcEvent<'a> {
     /// Words in the channel, or a notice.
     Said { nick: &'a str, text: &'a str },
     /// An action: `/me waves`.
@@ -48,9 +48,9 @@ pub(super) enum Event<'a> {
 }
 
 /// Reads a line.
-pub(super) fn line(text: &str) -> Line<'_> {
+pub(super) fn line(text: &str) -> IrcLine<'_> {
     if text.trim().is_empty() {
-        return Line::Blank;
+        return IrcLine::Blank;
     }
     if let Some((found, rest)) = stamp(text) {
         return stamped(Some(found), None, rest);
@@ -63,13 +63,13 @@ pub(super) fn line(text: &str) -> Line<'_> {
         && let Some((date, rest)) = after.split_once(' ')
         && let Some(date) = written_date(date)
     {
-        let (found, rest) = stamp(rest).unwrap_or((Stamp::default(), rest));
+        let (found, rest) = stamp(rest).unwrap_or((IrcTimestamp::default(), rest));
         if found.time.is_some() || is_untimed(rest) {
-            return stamped(Some(Stamp { day: Some(Day::Date(date)), ..found }), Some(channel), rest);
+            return stamped(Some(IrcTimestamp { day: Some(IrcDay::Date(date)), ..found }), Some(channel), rest);
         }
     }
     // A line without a time gets the time of the previous line.
-    if is_untimed(text) { stamped(None, None, text) } else { Line::Unknown }
+    if is_untimed(text) { stamped(None, None, text) } else { IrcLine::Unknown }
 }
 
 /// Whether a line without a time has a form that occurs in logs.
@@ -85,7 +85,7 @@ pub(super) fn is_marked(text: &str) -> bool {
     })
 }
 
-fn header(text: &str) -> Option<Line<'_>> {
+fn header(text: &str) -> Option<IrcLine<'_>> {
     const DAYS: [&str; 8] = [
         "--- Log opened ",
         "--- Log closed ",
@@ -97,48 +97,50 @@ fn header(text: &str) -> Option<Line<'_>> {
         "Session Time: ",
     ];
     if let Some(rest) = text.strip_prefix("Session Ident: ") {
-        return Some(Line::Channel(rest.trim()));
+        return Some(IrcLine::Channel(rest.trim()));
     }
     let date = DAYS.iter().find_map(|start| text.strip_prefix(start)).map(written_date);
     let date = date.or_else(|| text.strip_prefix("--- ").map(written_date));
-    date.map(|date| date.map_or(Line::Blank, Line::Day))
+    date.map(|date| date.map_or(IrcLine::Blank, IrcLine::Day))
 }
 
-fn stamped<'a>(stamp: Option<Stamp>, channel: Option<&'a str>, rest: &'a str) -> Line<'a> {
-    let found = |event| Line::Event { stamp, channel, event };
+fn stamped<'a>(stamp: Option<IrcTimestamp>, channel: Option<&'a str>, rest: &'a str) -> IrcLine<'a> {
+    let found = |event| IrcLine::Event { stamp, channel, event };
     if let Some((prefix, text)) = rest.strip_prefix('\t').and_then(|r| r.split_once('\t')) {
         return found(columns(prefix, text));
     }
     let body = rest.trim_start();
     // Eggdrop's marker at midnight.
     if let Some(date) = body.strip_prefix("--- ").and_then(written_date) {
-        return Line::Day(date);
+        return IrcLine::Day(date);
     }
-    event(body).map_or(Line::Unknown, found)
+    event(body).map_or(IrcLine::Unknown, found)
 }
 
 /// WeeChat's columns: prefix and text.
-fn columns<'a>(prefix: &'a str, text: &'a str) -> Event<'a> {
+fn columns<'a>(prefix: &'a str, text: &'a str) -> IrcEvent<'a> {
     match prefix.trim() {
-        "*" => first_word(text).map_or(Event::Service { channel: None }, |(nick, text)| Event::Did { nick, text }),
+        "*" => {
+            first_word(text).map_or(IrcEvent::Service { channel: None }, |(nick, text)| IrcEvent::Did { nick, text })
+        }
         "--" => weechat_notice(text).unwrap_or_else(|| service(text)),
         "" | "-->" | "<--" | "=!=" => service(text),
-        nick => Event::Said { nick: without_mode(nick), text },
+        nick => IrcEvent::Said { nick: without_mode(nick), text },
     }
 }
 
 /// `Notice(nick): text` and `Notice(nick) -> #channel: text`.
-fn weechat_notice(text: &str) -> Option<Event<'_>> {
+fn weechat_notice(text: &str) -> Option<IrcEvent<'_>> {
     let (nick, rest) = text.strip_prefix("Notice(")?.split_once(')')?;
     let text = match rest.strip_prefix(" -> ") {
         Some(rest) => rest.split_once(": ")?.1,
         None => rest.strip_prefix(": ")?,
     };
-    Some(Event::Said { nick, text })
+    Some(IrcEvent::Said { nick, text })
 }
 
 /// The text after a line's time, in the forms without columns.
-fn event(body: &str) -> Option<Event<'_>> {
+fn event(body: &str) -> Option<IrcEvent<'_>> {
     for start in ["-!-", "***", "-->", "<--", "--"] {
         if let Some(rest) = body.strip_prefix(start).filter(|r| r.is_empty() || r.starts_with([' ', '\t'])) {
             return Some(service(rest.trim_start()));
@@ -147,7 +149,7 @@ fn event(body: &str) -> Option<Event<'_>> {
     if let Some(rest) = body.strip_prefix('<') {
         let (nick, text) = rest.split_once('>')?;
         let nick = without_mode(nick);
-        return (!nick.is_empty()).then(|| Event::Said { nick, text: text.trim_start() });
+        return (!nick.is_empty()).then(|| IrcEvent::Said { nick, text: text.trim_start() });
     }
     if let Some(rest) =
         body.strip_prefix("=== ").or_else(|| body.strip_prefix("* ")).or_else(|| body.strip_prefix("*\t"))
@@ -155,7 +157,7 @@ fn event(body: &str) -> Option<Event<'_>> {
         return action(rest.trim());
     }
     if let Some(rest) = body.strip_prefix("Action: ") {
-        return first_word(rest).map(|(nick, text)| Event::Did { nick, text });
+        return first_word(rest).map(|(nick, text)| IrcEvent::Did { nick, text });
     }
     if let Some(rest) = body.strip_prefix('-') {
         return notice(rest);
@@ -164,18 +166,18 @@ fn event(body: &str) -> Option<Event<'_>> {
         return action(rest);
     }
     if let Some((from, to)) = body.strip_prefix("Nick change: ").and_then(|r| r.split_once(" -> ")) {
-        return Some(Event::Renamed { from, to: to.trim() });
+        return Some(IrcEvent::Renamed { from, to: to.trim() });
     }
     if let Some(event) = known_service(body).or_else(|| bare_service(body)) {
         return Some(event);
     }
     let (nick, text) = body.split_once(": ")?;
     let one_word = nick.len() <= 32 && nick.starts_with(is_nick_start) && !nick.contains([' ', '\t', '/', '#']);
-    one_word.then_some(Event::Said { nick, text })
+    one_word.then_some(IrcEvent::Said { nick, text })
 }
 
 /// `nick- text`, `nick:#channel- text`, `nick(user@host)- text`, after the first `-`.
-fn notice(rest: &str) -> Option<Event<'_>> {
+fn notice(rest: &str) -> Option<IrcEvent<'_>> {
     let (head, text) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
     let head = head.strip_suffix('-')?;
     let nick = head.split([':', '(', '/']).next().unwrap_or(head);
@@ -184,41 +186,41 @@ fn notice(rest: &str) -> Option<Event<'_>> {
     }
     // Only servers have dots in their names.
     Some(if nick.contains('.') {
-        Event::Service { channel: None }
+        IrcEvent::Service { channel: None }
     } else {
-        Event::Said { nick, text: text.trim_start() }
+        IrcEvent::Said { nick, text: text.trim_start() }
     })
 }
 
 /// The text after `*` or `===`: a notice from the server if it reads like one, else an action.
-fn action(text: &str) -> Option<Event<'_>> {
+fn action(text: &str) -> Option<IrcEvent<'_>> {
     if let Some(event) = known_service(text) {
         return Some(event);
     }
     let (nick, text) = first_word(text)?;
-    Some(Event::Did { nick: without_mode(nick), text })
+    Some(IrcEvent::Did { nick: without_mode(nick), text })
 }
 
 /// A notice from the server, whatever it says.
-fn service(text: &str) -> Event<'_> {
-    known_service(text).unwrap_or(Event::Service { channel: channel_in(text) })
+fn service(text: &str) -> IrcEvent<'_> {
+    known_service(text).unwrap_or(IrcEvent::Service { channel: channel_in(text) })
 }
 
 /// A text that reads like a notice from the server.
-fn known_service(text: &str) -> Option<Event<'_>> {
+fn known_service(text: &str) -> Option<IrcEvent<'_>> {
     for known in [" is now known as ", "You're now known as ", "You are now known as "] {
         if let Some((before, to)) = text.split_once(known) {
             // If a nick has brackets, Ubuntu's logs put a space after them.
             let to = to.trim().trim_end_matches('.');
             let to = to.split_once("] ").filter(|_| to.starts_with('[')).map_or(to, |(_, nick)| nick);
             if !to.is_empty() && !to.contains(' ') {
-                return Some(Event::Renamed { from: before.split_whitespace().last().unwrap_or_default(), to });
+                return Some(IrcEvent::Renamed { from: before.split_whitespace().last().unwrap_or_default(), to });
             }
         }
     }
     for start in ["Quits: ", "Parts: "] {
         if let Some((nick, _)) = text.strip_prefix(start).and_then(first_word) {
-            return Some(Event::Left { nick });
+            return Some(IrcEvent::Left { nick });
         }
     }
     let channel = channel_in(text);
@@ -253,11 +255,11 @@ fn known_service(text: &str) -> Option<Event<'_>> {
     // mIRC's form, which differs from an action by the address in brackets.
     let quits = quits || (after.starts_with("Quit (") && after.len() < rest.len());
     if quits || in_channel("has left") || in_channel("left") || says("left irc") {
-        return Some(Event::Left { nick: first });
+        return Some(IrcEvent::Left { nick: first });
     }
     if let Some(kicked) = after.strip_prefix("was kicked ") {
         let by = ["by ", "from ", "off ", "("].iter().any(|w| kicked.starts_with(w));
-        return by.then_some(Event::Left { nick: first });
+        return by.then_some(IrcEvent::Left { nick: first });
     }
     const STARTS: [&str; 32] = [
         "Joins: ",
@@ -309,11 +311,11 @@ fn known_service(text: &str) -> Option<Event<'_>> {
         || says("removes channel operator status")
         || says("gives voice to")
         || says("removes voice from");
-    (verb || STARTS.iter().any(|start| text.starts_with(start))).then_some(Event::Service { channel })
+    (verb || STARTS.iter().any(|start| text.starts_with(start))).then_some(IrcEvent::Service { channel })
 }
 
 /// Eggdrop's notices, which have no mark before them.
-fn bare_service(text: &str) -> Option<Event<'_>> {
+fn bare_service(text: &str) -> Option<IrcEvent<'_>> {
     let (first, rest) = text.split_once(' ')?;
     let of_channel = first.starts_with(['#', '&']);
     let said = ["kicked from #", "got netsplit", "got lost in the net-split", "returned to #"];
@@ -321,7 +323,7 @@ fn bare_service(text: &str) -> Option<Event<'_>> {
     let known = of_channel
         || by_start.iter().any(|start| text.starts_with(start))
         || said.iter().any(|verb| rest.contains(verb));
-    known.then(|| Event::Service { channel: channel_in(text) })
+    known.then(|| IrcEvent::Service { channel: channel_in(text) })
 }
 
 /// The first channel that a notice names.

@@ -11,25 +11,25 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    clock::Clock,
+    clock::IrcClock,
     encoding::decode,
-    line::{Event, Line as LogLine, is_marked, line},
-    stamp::Day,
+    line::{IrcEvent, IrcLine as LogLine, is_marked, line},
+    timestamp::IrcDay,
 };
-use crate::lines::{Line, Lines};
+use crate::lines::{StreamLine, StreamLines};
 
 /// How much of a file is read before its first line is returned.
 const HEAD_BYTES: usize = 512 << 10;
 
 /// An open log file.
-pub(super) struct LogFile {
-    lines: Lines,
-    head: VecDeque<Line>,
+pub(super) struct IrcLogFile {
+    lines: StreamLines,
+    head: VecDeque<StreamLine>,
 }
 
 /// What the beginning of a file shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Beginning {
+pub(super) struct IrcLogHead {
     /// Whether it has any line of a log.
     pub(super) is_log: bool,
     /// The day on which the file begins, if its own lines show it.
@@ -44,19 +44,19 @@ pub(super) struct Beginning {
     pub(super) channel: Option<String>,
 }
 
-impl LogFile {
+impl IrcLogFile {
     /// Opens a stream and reads its beginning.
     ///
     /// # Errors
     /// When the stream cannot be read.
-    pub(super) fn open(input: Box<dyn Read + Send>) -> io::Result<(Self, Beginning)> {
-        let mut lines = Lines::new(input);
+    pub(super) fn open(input: Box<dyn Read + Send>) -> io::Result<(Self, IrcLogHead)> {
+        let mut lines = StreamLines::new(input);
         let mut head = VecDeque::new();
         let mut bytes = 0;
         while bytes < HEAD_BYTES
             && let Some(line) = lines.next()?
         {
-            bytes += line.bytes.len() + size_of::<Line>();
+            bytes += line.bytes.len() + size_of::<StreamLine>();
             head.push_back(line);
         }
         let beginning = beginning(&head);
@@ -67,7 +67,7 @@ impl LogFile {
     ///
     /// # Errors
     /// When the stream cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<StreamLine>> {
         match self.head.pop_front() {
             Some(line) => Ok(Some(line)),
             None => self.lines.next(),
@@ -85,12 +85,12 @@ impl LogFile {
     }
 }
 
-impl Beginning {
+impl IrcLogHead {
     /// The clock for the file. `name` is the day in the file's name. `None` if neither the name nor the lines state a
     /// day.
-    pub(super) fn clock(&self, name: Option<Date>) -> Option<Clock> {
+    pub(super) fn clock(&self, name: Option<Date>) -> Option<IrcClock> {
         let date = self.date.or(name);
-        (self.dated || date.is_some()).then(|| Clock::new(date, self.half_days))
+        (self.dated || date.is_some()).then(|| IrcClock::new(date, self.half_days))
     }
 }
 
@@ -109,8 +109,8 @@ pub(super) fn reads_like_a_log(head: &str) -> bool {
     marked > other
 }
 
-fn beginning(head: &VecDeque<Line>) -> Beginning {
-    let mut found = Beginning::default();
+fn beginning(head: &VecDeque<StreamLine>) -> IrcLogHead {
+    let mut found = IrcLogHead::default();
     let mut channels: HashMap<String, usize> = HashMap::new();
     let (mut latest_hour, mut last_hour, mut wraps, mut events) = (0, None, false, 0);
     for raw in head {
@@ -130,14 +130,14 @@ fn beginning(head: &VecDeque<Line>) -> Beginning {
                 events += 1;
                 // A line without a time is not enough to take a file for a log.
                 found.is_log |= stamp.is_some();
-                found.dated |= matches!(stamp.and_then(|s| s.day), Some(Day::Date(_)));
+                found.dated |= matches!(stamp.and_then(|s| s.day), Some(IrcDay::Date(_)));
                 found.zoneless |= stamp.is_some_and(|s| s.offset_seconds.is_none());
                 if let Some(hour) = stamp.and_then(|s| s.time).map(|t| t.hour()) {
                     latest_hour = latest_hour.max(hour);
                     wraps |= last_hour.is_some_and(|last| last >= 11 && hour <= 1);
                     last_hour = Some(hour);
                 }
-                if let Event::Service { channel: Some(channel) } = event {
+                if let IrcEvent::Service { channel: Some(channel) } = event {
                     *channels.entry(channel.to_lowercase()).or_default() += 1;
                 }
             }
@@ -153,8 +153,8 @@ fn beginning(head: &VecDeque<Line>) -> Beginning {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Beginning {
-        LogFile::open(Box::new(io::Cursor::new(text.to_owned()))).unwrap().1
+    fn of(text: &str) -> IrcLogHead {
+        IrcLogFile::open(Box::new(io::Cursor::new(text.to_owned()))).unwrap().1
     }
 
     #[test]

@@ -12,14 +12,14 @@ use crate::chat::Account;
 
 /// The nicks of a channel so far; case is ignored.
 #[derive(Debug, Default)]
-pub(super) struct Nicks {
+pub(super) struct IrcNicks {
     /// The accounts that spoke, with their first nicks as written.
     spoken: HashMap<String, String>,
     /// The accounts behind nicks that somebody has changed to.
     changed: HashMap<String, String>,
 }
 
-impl Nicks {
+impl IrcNicks {
     /// The account of a nick that speaks.
     pub(super) fn speaks(&mut self, nick: &str) -> Account {
         let folded = nick.to_lowercase();
@@ -61,7 +61,7 @@ mod tests {
 
     /// Each step is a nick that speaks with its expected account, or a change `a>b`, or a leave `-a`.
     fn check(steps: &[(&str, &str)]) {
-        let mut nicks = Nicks::default();
+        let mut nicks = IrcNicks::default();
         for (step, expected) in steps {
             if let Some((from, to)) = step.split_once('>') {
                 nicks.changes(from, to);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn only_nicks_that_spoke_are_named() {
-        let mut nicks = Nicks::default();
+        let mut nicks = IrcNicks::default();
         nicks.speaks("Zed");
         nicks.changes("zed", "zed|away");
         assert_eq!(nicks.named("zed|away").map(|a| (a.id, a.name)), Some(("zed".to_owned(), "zed|away".to_owned())));

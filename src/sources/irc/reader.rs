@@ -14,23 +14,26 @@ use std::{
 use jiff::{civil::DateTime, tz::Offset};
 
 use super::{
-    clock::Clock,
+    clock::IrcClock,
     encoding::decode,
-    line::{Event, Line as LogLine, line},
-    log_file::{Beginning, LogFile, reads_like_a_log},
-    nicks::Nicks,
-    place::{Place, is_log, place},
-    stamp::Stamp,
+    line::{IrcEvent, IrcLine as LogLine, line},
+    log_file::{IrcLogFile, IrcLogHead, reads_like_a_log},
+    log_path::{IrcLogPath, is_log, log_path},
+    nicks::IrcNicks,
+    timestamp::IrcTimestamp,
 };
 use crate::{
-    chat::{ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
+    chat::{
+        ChatItem, ChatMessage, ChatReader, Conversation, ConversationPrivacy, ExportTree, FileSample, PositionalIds,
+        SkipReason,
+    },
     error::SourceError,
-    format::{Opener, SourceFormat},
-    lines::Line,
+    format::{FormatOpener, SourceFormat},
+    lines::StreamLine,
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
@@ -42,10 +45,10 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("channels"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Irc::open(settings)?))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(IrcReader::open(settings)?))),
 };
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return reads_like_a_log(sample.head());
     }
@@ -63,43 +66,43 @@ const ASKED_ZONES: usize = 500;
 const ASKED_ENTRIES: usize = 5;
 
 /// A reader of IRC logs.
-struct Irc {
-    tree: Tree,
+struct IrcReader {
+    tree: ExportTree,
     zone: Zone,
     zone_name: String,
-    files: VecDeque<(Place, String, u64)>,
+    files: VecDeque<(IrcLogPath, String, u64)>,
     /// The channel for files whose names and lines state none.
     common: Option<String>,
     has_channels: bool,
-    open: Option<OpenLog>,
+    open: Option<IrcOpenLog>,
     /// The network and channel of the last file.
     last: (Option<String>, String),
     /// The conversations in that channel's files, by the channel name in their lines.
-    conversations: HashMap<String, Talk>,
-    nicks: Nicks,
+    conversations: HashMap<String, IrcConversation>,
+    nicks: IrcNicks,
     zoneless: bool,
     done_bytes: u64,
     total_bytes: u64,
 }
 
 /// A file that is being read.
-struct OpenLog {
+struct IrcOpenLog {
     origin: String,
     name: String,
     bytes: u64,
-    file: LogFile,
-    clock: Clock,
+    file: IrcLogFile,
+    clock: IrcClock,
     channel: String,
     network: Option<String>,
 }
 
 /// A conversation and its ids.
-struct Talk {
+struct IrcConversation {
     conversation: Arc<Conversation>,
     ids: PositionalIds,
 }
 
-impl Irc {
+impl IrcReader {
     /// Opens a log, a directory or an archive.
     ///
     /// # Errors
@@ -107,11 +110,11 @@ impl Irc {
     /// no day.
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
         let zone = Zone::parse(&settings.zone)?;
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let entries = tree.entries().iter().filter(|e| tree.is_file() || is_log(&e.name));
-        let mut files: Vec<_> = entries.map(|e| (place(&e.name), e.name.clone(), e.bytes)).collect();
+        let mut files: Vec<_> = entries.map(|e| (log_path(&e.name), e.name.clone(), e.bytes)).collect();
         files.sort_by(|(a, a_name, _), (b, b_name, _)| {
-            let key = |p: &Place| (p.network.clone(), p.channel.clone().or_else(|| p.other.clone()), p.date);
+            let key = |p: &IrcLogPath| (p.network.clone(), p.channel.clone().or_else(|| p.other.clone()), p.date);
             key(a).cmp(&key(b)).then_with(|| a_name.cmp(b_name))
         });
         let mut reader = Self {
@@ -124,7 +127,7 @@ impl Irc {
             open: None,
             last: (None, String::new()),
             conversations: HashMap::new(),
-            nicks: Nicks::default(),
+            nicks: IrcNicks::default(),
             zoneless: false,
             done_bytes: 0,
             tree,
@@ -143,14 +146,14 @@ impl Irc {
         let nameless = self.files.iter().filter(|(p, ..)| p.channel.is_none() && p.other.is_none());
         nameless.take(ASKED_FILES).find_map(|(_, name, _)| {
             let input = self.tree.read(name).ok()?.take(ASKED_BYTES);
-            LogFile::open(Box::new(input)).ok()?.1.channel
+            IrcLogFile::open(Box::new(input)).ok()?.1.channel
         })
     }
 
     /// Whether the beginning of any file of a directory has times without a zone.
     fn has_times_without_zone(&self) -> bool {
         self.files.iter().take(ASKED_ZONES).any(|(_, name, _)| {
-            let beginning = || LogFile::open(Box::new(self.tree.read(name).ok()?.take(ASKED_BYTES))).ok();
+            let beginning = || IrcLogFile::open(Box::new(self.tree.read(name).ok()?.take(ASKED_BYTES))).ok();
             beginning().is_some_and(|(_, beginning)| beginning.zoneless)
         })
     }
@@ -161,7 +164,7 @@ impl Irc {
             return Ok(None);
         };
         let input = self.tree.read(&name)?;
-        let (file, beginning) = LogFile::open(input).map_err(|e| self.tree.unreadable(&name, 0, e))?;
+        let (file, beginning) = IrcLogFile::open(input).map_err(|e| self.tree.unreadable(&name, 0, e))?;
         let origin = self.tree.origin(&name);
         let channel = self.channel(&place, &beginning, &name);
         if !beginning.is_log || beginning.clock(place.date).is_none() {
@@ -175,7 +178,7 @@ impl Irc {
                 return Err(SourceError::Format { path, line: 1, column: 1, problem: problem.to_owned(), remedy });
             }
             if !beginning.is_log {
-                return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+                return Ok(Some(ChatItem::Skip(SkipReason::Unsupported)));
             }
             let letter = DeadLetter::new(format!("{origin}:1"), format!("{problem}; {remedy}"), b"");
             let conversation = Some(self.conversation(place.network, &channel));
@@ -187,16 +190,16 @@ impl Irc {
         let of = (place.network.clone(), channel.clone());
         if self.last != of {
             self.conversations.clear();
-            self.nicks = Nicks::default();
+            self.nicks = IrcNicks::default();
             self.last = of;
         }
         self.nicks.next_file();
-        self.open = Some(OpenLog { origin, name, bytes, file, clock, channel, network: place.network });
+        self.open = Some(IrcOpenLog { origin, name, bytes, file, clock, channel, network: place.network });
         Ok(None)
     }
 
     /// The channel of a file: from its name, its lines, the other files, or its folder.
-    fn channel(&self, place: &Place, beginning: &Beginning, name: &str) -> String {
+    fn channel(&self, place: &IrcLogPath, beginning: &IrcLogHead, name: &str) -> String {
         let folder = || name.rsplit('/').nth(1).filter(|f| f.chars().any(char::is_alphabetic)).map(str::to_owned);
         let own = place.channel.clone().or_else(|| beginning.channel.clone()).or_else(|| place.other.clone());
         let found = own.or_else(|| self.common.clone()).or_else(folder);
@@ -208,15 +211,18 @@ impl Irc {
 
     fn conversation(&self, workspace: Option<String>, channel: &str) -> Arc<Conversation> {
         let is_channel = channel.starts_with(['#', '&']);
-        let privacy =
-            if is_channel || self.tree.is_file() || !self.has_channels { Privacy::Open } else { Privacy::Direct };
+        let privacy = if is_channel || self.tree.is_file() || !self.has_channels {
+            ConversationPrivacy::Open
+        } else {
+            ConversationPrivacy::Direct
+        };
         let name = channel.trim_start_matches(['#', '&']);
         let name = if name.is_empty() { channel } else { name };
         Arc::new(Conversation { workspace, id: channel.to_lowercase(), name: name.to_owned(), privacy })
     }
 
     /// The item of a line; `None` if there is none.
-    fn item(&mut self, raw: &Line) -> Option<ChatItem> {
+    fn item(&mut self, raw: &StreamLine) -> Option<ChatItem> {
         let open = self.open.as_mut()?;
         let text = decode(&raw.bytes);
         let (channel, problem) = match line(&text) {
@@ -230,20 +236,20 @@ impl Irc {
             LogLine::Event { stamp, channel, event } => {
                 let local = open.clock.at(stamp);
                 let (nick, text, action) = match event {
-                    Event::Said { nick, text } => (nick, text, false),
-                    Event::Did { nick, text } => (nick, text, true),
-                    Event::Service { .. } => return Some(ChatItem::Skip(Skip::ServiceMessage)),
-                    Event::Renamed { from, to } => {
+                    IrcEvent::Said { nick, text } => (nick, text, false),
+                    IrcEvent::Did { nick, text } => (nick, text, true),
+                    IrcEvent::Service { .. } => return Some(ChatItem::Skip(SkipReason::ServiceMessage)),
+                    IrcEvent::Renamed { from, to } => {
                         self.nicks.changes(from, to);
-                        return Some(ChatItem::Skip(Skip::ServiceMessage));
+                        return Some(ChatItem::Skip(SkipReason::ServiceMessage));
                     }
-                    Event::Left { nick } => {
+                    IrcEvent::Left { nick } => {
                         self.nicks.leaves(nick);
-                        return Some(ChatItem::Skip(Skip::ServiceMessage));
+                        return Some(ChatItem::Skip(SkipReason::ServiceMessage));
                     }
                 };
                 if text.trim().is_empty() {
-                    return Some(ChatItem::Skip(Skip::Empty));
+                    return Some(ChatItem::Skip(SkipReason::Empty));
                 }
                 let offset = stamp.and_then(|s| s.offset_seconds);
                 let moment = |local| offset.map_or_else(|| self.zone.moment(local), |offset| at_offset(local, offset));
@@ -277,18 +283,19 @@ impl Irc {
     }
 
     /// The conversation of a line that names a channel, or of its file.
-    fn talk(&mut self, channel: Option<&str>) -> Option<&mut Talk> {
+    fn talk(&mut self, channel: Option<&str>) -> Option<&mut IrcConversation> {
         let open = self.open.as_ref()?;
         let channel = channel.unwrap_or(&open.channel);
         if !self.conversations.contains_key(channel) {
             let conversation = self.conversation(open.network.clone(), channel);
-            self.conversations.insert(channel.to_owned(), Talk { conversation, ids: PositionalIds::default() });
+            self.conversations
+                .insert(channel.to_owned(), IrcConversation { conversation, ids: PositionalIds::default() });
         }
         self.conversations.get_mut(channel)
     }
 }
 
-impl ChatReader for Irc {
+impl ChatReader for IrcReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             let Some(open) = &mut self.open else {
@@ -331,13 +338,13 @@ impl ChatReader for Irc {
 
 /// The nick to which a line is addressed: `nick: text` or `nick, text`.
 fn addressed(text: &str) -> Option<&str> {
-    const LONGEST_NICK: usize = 32;
+    const MAX_NICK: usize = 32;
     let (nick, _) = text.split_once([':', ','])?;
-    (!nick.is_empty() && nick.len() <= LONGEST_NICK && !nick.contains(' ')).then_some(nick)
+    (!nick.is_empty() && nick.len() <= MAX_NICK && !nick.contains(' ')).then_some(nick)
 }
 
 /// A local time as the file states it, so that it does not depend on the zone in the settings.
-fn written(local: DateTime, stamp: Option<Stamp>) -> String {
+fn written(local: DateTime, stamp: Option<IrcTimestamp>) -> String {
     let minutes = format!("{}T{:02}:{:02}", local.date(), local.hour(), local.minute());
     match stamp {
         Some(stamp) if !stamp.seconds => minutes,

@@ -8,17 +8,17 @@ use proptest::prelude::*;
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatMessage, Privacy, Sample, Skip, transcript::tar},
-    format::Opener,
+    chat::{ChatItem, ChatMessage, ConversationPrivacy, FileSample, SkipReason, transcript::tar},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// A log file: its path inside the export, and its bytes.
 type File<'a> = (&'a str, &'a [u8]);
 
 fn items_at(path: &Path, zone: &str) -> Result<Vec<ChatItem>, SourceError> {
     let settings = SourceSettings { zone: zone.to_owned(), ..SourceSettings::new("irc", path) };
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat format") };
     let mut reader = open(&settings)?;
     let mut items = Vec::new();
     while let Some(item) = reader.next()? {
@@ -53,7 +53,7 @@ fn items_of(files: &[File<'_>], zone: &str) -> Result<Vec<ChatItem>, SourceError
 fn line(item: &ChatItem) -> String {
     match item {
         ChatItem::Message(m) => format!("{} {} {}: {}", m.time, m.conversation.id, m.author.name, m.text),
-        ChatItem::Skip(Skip::ServiceMessage) => "service".to_owned(),
+        ChatItem::Skip(SkipReason::ServiceMessage) => "service".to_owned(),
         ChatItem::Skip(skip) => format!("{skip:?}"),
         ChatItem::Reject { letter, .. } => format!("reject {} {}", letter.origin, letter.reason),
         ChatItem::Deletion { id, .. } => format!("deletes {id}"),
@@ -316,8 +316,8 @@ fn private_chats_of_a_directory_are_direct_and_files_that_are_no_logs_are_skippe
     assert_eq!(
         shown,
         [
-            format!("{:?} tea {:?}", Some("libera"), Privacy::Open),
-            format!("{:?} ann {:?}", Some("libera"), Privacy::Direct),
+            format!("{:?} tea {:?}", Some("libera"), ConversationPrivacy::Open),
+            format!("{:?} ann {:?}", Some("libera"), ConversationPrivacy::Direct),
             "Unsupported".to_owned(),
             "reject libera/undated.log:1 its lines name no day; put the day of the first line into the file's name, \
              such as #channel-2013-01-26.log"
@@ -354,7 +354,7 @@ fn an_archive_of_logs_is_read_like_its_folder() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), "{name}");
+        assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()), "{name}");
         let lines: Vec<String> = items_at(&path, "Z").unwrap().iter().map(line).collect();
         assert_eq!(lines, ["2013-01-26T10:00:00Z #tea ann: hi", "2013-01-27T10:00:00Z #tea ann: ann waves"], "{name}");
     }
@@ -364,7 +364,7 @@ fn an_archive_of_logs_is_read_like_its_folder() {
     packed.write_all(&b"[10:00:00] <ann> hi\n".repeat(40)).unwrap();
     let path = home.path().join("#tea.2013-01-26.log.gz");
     std::fs::write(&path, packed.finish().unwrap()).unwrap();
-    assert!(Sample::of(&path).unwrap().is_file());
+    assert!(FileSample::of(&path).unwrap().is_file());
     assert_eq!(items_at(&path, "Z").unwrap().len(), 40);
 }
 
@@ -421,7 +421,7 @@ fn only_times_without_a_zone_are_told() {
         let home = tempfile::tempdir().unwrap();
         files.iter().for_each(|(name, bytes)| std::fs::write(home.path().join(name), bytes).unwrap());
         let path = if is_folder { home.path().to_owned() } else { home.path().join(files[0].0) };
-        let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+        let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat format") };
         open(&SourceSettings::new("irc", path)).unwrap().notice()
     };
     let weechat = ("irc.libera.#sail.weechatlog", &b"2025-09-02 21:11:50.000001Z\tmona\tThe sail is dry\n"[..]);

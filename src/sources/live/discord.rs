@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
+    abandoned_part::give_up_after_failures,
     error::LiveError,
-    feed::{Arrival, Feed},
-    heard::Heard,
-    part::judged,
-    secret::Secret,
-    socket::{Socket, SocketMessage},
-    web::Web,
+    live_feed::{FeedArrival, LiveFeed},
+    platform_client::PlatformClient,
+    platform_secret::PlatformSecret,
+    recent_messages::RecentMessages,
+    socket::{LiveSocket, SocketMessage},
 };
 use crate::{
-    chat::{ChatItem, Skip},
-    discord::Servers,
+    chat::{ChatItem, SkipReason},
+    discord::DiscordServers,
 };
-use nouns::{config::LiveSettings, half_characters::without_half_characters, model::DeadLetter};
+use types::{config::LiveSourceSettings, lone_surrogates::replace_lone_surrogates, model::DeadLetter};
 
 const API: &str = "https://discord.com/api/v10";
 /// What Discord answers whenever it works: the address of its gateway.
@@ -37,13 +37,13 @@ const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
 /// Milliseconds from 1970 to the beginning of 2015, from which Discord counts.
 const EPOCH_MS: u64 = 1_420_070_400_000;
 /// The maximum number of events that one commit covers.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 /// The number of messages on one page, the maximum that Discord returns.
 const PAGE: usize = 100;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
 /// The longest time between two heartbeats, whatever the gateway says.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
+const MAX_INTERVAL: Duration = Duration::from_secs(600);
 /// By how much the local clock may be ahead of Discord's.
 const CLOCK_SKEW_MS: u64 = 120_000;
 
@@ -56,8 +56,8 @@ const LOST_SESSION: &str = "Discord's session was lost, and another has begun. W
 /// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Cursor {
-    session: Option<Session>,
+struct DiscordCursor {
+    session: Option<DiscordSession>,
     /// A message id: earlier messages are durable, in channels that are not listed below. 0 before the first run.
     since: u64,
     /// The last known message of each channel in which something was said.
@@ -66,14 +66,14 @@ struct Cursor {
     missing: BTreeMap<String, u64>,
     /// For these channels, the last messages that were received before the session was lost.
     to_compare: BTreeMap<String, BTreeSet<u64>>,
-    heard: Heard<u64>,
+    heard: RecentMessages<u64>,
     /// Names of servers by id.
     servers: BTreeMap<String, String>,
 }
 
 /// A session that can be resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Session {
+struct DiscordSession {
     id: String,
     url: String,
     /// The last event that is durable.
@@ -81,44 +81,44 @@ struct Session {
 }
 
 /// The events that a bot receives.
-pub(super) struct Discord {
+pub(super) struct DiscordFeed {
     origin: String,
-    token: Secret,
-    web: Web,
-    servers: Servers,
-    cursor: Cursor,
-    connection: Option<Connection>,
+    token: PlatformSecret,
+    web: PlatformClient,
+    servers: DiscordServers,
+    cursor: DiscordCursor,
+    connection: Option<DiscordConnection>,
     /// Whether the session is new, so that the servers' last messages show what is missing.
     is_new: bool,
     /// When messages may be requested from Discord again.
     next_request: Instant,
 }
 
-struct Connection {
-    socket: Socket,
+struct DiscordConnection {
+    socket: LiveSocket,
     interval: Duration,
     next_beat: Instant,
     is_answered: bool,
 }
 
-impl Discord {
+impl DiscordFeed {
     /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a setting is wrong, or the position cannot be read.
-    pub(super) fn open(settings: &LiveSettings, origin: &str, cursor: Option<Value>) -> Result<Self, LiveError> {
-        let cursor: Option<Cursor> = cursor
+    pub(super) fn open(settings: &LiveSourceSettings, origin: &str, cursor: Option<Value>) -> Result<Self, LiveError> {
+        let cursor: Option<DiscordCursor> = cursor
             .map(serde_json::from_value)
             .transpose()
             .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?;
         let cursor = cursor.unwrap_or_default();
-        let token = Secret::read(settings, "token_env", &settings.token_env)?;
+        let token = PlatformSecret::read(settings, "token_env", &settings.token_env)?;
         let base = if settings.endpoint.is_empty() { API } else { &settings.endpoint };
         Ok(Self {
             origin: origin.to_owned(),
-            web: Web::new(base, token.clone(), Some("Bot")),
+            web: PlatformClient::new(base, token.clone(), Some("Bot")),
             token,
-            servers: Servers::new(cursor.servers.clone()),
+            servers: DiscordServers::new(cursor.servers.clone()),
             cursor,
             connection: None,
             is_new: false,
@@ -127,7 +127,7 @@ impl Discord {
     }
 
     /// Connects, and resumes the session or begins one.
-    fn connect(&mut self) -> Result<Connection, LiveError> {
+    fn connect(&mut self) -> Result<DiscordConnection, LiveError> {
         let url = match &self.cursor.session {
             Some(session) => session.url.clone(),
             None => {
@@ -135,23 +135,23 @@ impl Discord {
                 reply.get("url").and_then(Value::as_str).unwrap_or_default().to_owned()
             }
         };
-        let mut socket = Socket::connect(&format!("{}/?v=10&encoding=json", url.trim_end_matches('/')))?;
+        let mut socket = LiveSocket::connect(&format!("{}/?v=10&encoding=json", url.trim_end_matches('/')))?;
         let SocketMessage::Text(hello) = socket.read(HELLO)? else {
             return Err(LiveError::Lost("Discord's gateway does not say hello".to_owned()));
         };
         let hello: Value = serde_json::from_str(&hello).unwrap_or_default();
         let interval = hello.pointer("/d/heartbeat_interval").and_then(Value::as_u64);
-        let Some(interval) = interval.map(|ms| Duration::from_millis(ms).min(LONGEST_INTERVAL)) else {
+        let Some(interval) = interval.map(|ms| Duration::from_millis(ms).min(MAX_INTERVAL)) else {
             return Err(LiveError::Lost("Discord's gateway says something else than hello".to_owned()));
         };
-        let mut connection = Connection {
+        let mut connection = DiscordConnection {
             socket,
             interval,
             next_beat: Instant::now() + interval.mul_f64(fastrand::f64()),
             is_answered: true,
         };
         match &self.cursor.session {
-            Some(Session { id, seq, .. }) => {
+            Some(DiscordSession { id, seq, .. }) => {
                 connection.send(6, json!({ "token": self.token.reveal(), "session_id": id, "seq": seq }))?
             }
             None => self.identify(&mut connection)?,
@@ -159,7 +159,7 @@ impl Discord {
         Ok(connection)
     }
 
-    fn identify(&self, connection: &mut Connection) -> Result<(), LiveError> {
+    fn identify(&self, connection: &mut DiscordConnection) -> Result<(), LiveError> {
         let properties = json!({ "os": std::env::consts::OS, "browser": "ripplemem", "device": "ripplemem" });
         connection.send(2, json!({ "token": self.token.reveal(), "intents": INTENTS, "properties": properties }))
     }
@@ -171,7 +171,7 @@ impl Discord {
             None => self.connect()?,
         };
         let mut found = Vec::new();
-        while found.len() < MOST_AT_ONCE {
+        while found.len() < MAX_AT_ONCE {
             let now = Instant::now();
             if now >= connection.next_beat {
                 if !connection.is_answered {
@@ -190,7 +190,7 @@ impl Discord {
                 }
             };
             wait = Duration::ZERO;
-            let event: Value = serde_json::from_slice(&without_half_characters(text.as_bytes())).unwrap_or_default();
+            let event: Value = serde_json::from_slice(&replace_lone_surrogates(text.as_bytes())).unwrap_or_default();
             match event.get("op").and_then(Value::as_u64) {
                 Some(0) => found.push(event),
                 Some(1) => connection.beat(self.cursor.session.as_ref().map(|session| session.seq))?,
@@ -236,7 +236,7 @@ impl Discord {
     }
 
     /// Handles one event.
-    fn dispatch(&mut self, event: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn dispatch(&mut self, event: &Value, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         arrival.moved = true;
         let data = event.get("d").unwrap_or(&Value::Null);
         let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Discord {
         match kind {
             "READY" => {
                 let (id, url) = (text("session_id").to_owned(), text("resume_gateway_url").to_owned());
-                self.cursor.session = Some(Session { id, url, seq: 0 });
+                self.cursor.session = Some(DiscordSession { id, url, seq: 0 });
                 self.is_new = true;
                 if self.cursor.since == 0 {
                     // The first run begins now; earlier messages are in an export.
@@ -267,7 +267,7 @@ impl Discord {
             "MESSAGE_CREATE" => self.message(data, arrival)?,
             // An update without an author is not an edit: Discord added a link preview.
             "MESSAGE_UPDATE" if data.get("author").is_some() => self.message(data, arrival)?,
-            "MESSAGE_UPDATE" => arrival.items.push(ChatItem::Skip(Skip::Unsupported)),
+            "MESSAGE_UPDATE" => arrival.items.push(ChatItem::Skip(SkipReason::Unsupported)),
             "MESSAGE_DELETE" => self.deletion(text("channel_id"), text("id"), arrival)?,
             "MESSAGE_DELETE_BULK" => {
                 let ids = data.get("ids").and_then(Value::as_array);
@@ -301,7 +301,7 @@ impl Discord {
         self.cursor.channels.get(channel).copied().unwrap_or(self.cursor.since)
     }
 
-    fn message(&mut self, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn message(&mut self, message: &Value, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let channel = message.get("channel_id").and_then(Value::as_str).unwrap_or_default();
         self.learn(channel, arrival)?;
         let item = self.servers.item(message);
@@ -325,28 +325,29 @@ impl Discord {
         Ok(())
     }
 
-    fn deletion(&mut self, channel: &str, id: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn deletion(&mut self, channel: &str, id: &str, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         self.learn(channel, arrival)?;
         if let Ok(id) = id.parse() {
             self.cursor.heard.remove(channel, &id);
         }
-        arrival.items.push(self.servers.deletion(channel, id).unwrap_or(ChatItem::Skip(Skip::Unsupported)));
+        arrival.items.push(self.servers.deletion(channel, id).unwrap_or(ChatItem::Skip(SkipReason::Unsupported)));
         Ok(())
     }
 
     /// Requests a channel that is not known, a thread's parent channel, and the server.
-    fn learn(&mut self, channel: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn learn(&mut self, channel: &str, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let (origin, web) = (&self.origin, &self.web);
-        let mut known = |path: &str| match judged(origin, path, web.get(path, &[]), || web.get(PROBE, &[])) {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(given_up)) => {
-                arrival.give_up(origin, given_up, path);
-                Ok(Value::Null)
-            }
-            // The bot may not see it; the rejected message will say so.
-            Err(LiveError::Refused { .. }) => Ok(Value::Null),
-            Err(error) => Err(error),
-        };
+        let mut known =
+            |path: &str| match give_up_after_failures(origin, path, web.get(path, &[]), || web.get(PROBE, &[])) {
+                Ok(Ok(reply)) => Ok(reply),
+                Ok(Err(given_up)) => {
+                    arrival.give_up(origin, given_up, path);
+                    Ok(Value::Null)
+                }
+                // The bot may not see it; the rejected message will say so.
+                Err(LiveError::Refused { .. }) => Ok(Value::Null),
+                Err(error) => Err(error),
+            };
         for _ in 0..2 {
             let Some(unknown) = self.servers.unknown_channel(channel) else { break };
             let reply = known(&format!("channels/{unknown}"))?;
@@ -360,7 +361,7 @@ impl Discord {
     }
 
     /// Requests one page of messages: those that were missed, and known ones to compare.
-    fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn catch_up(&mut self, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let Some((channel, after)) =
             self.cursor.missing.iter().next().map(|(channel, after)| (channel.clone(), *after))
         else {
@@ -371,7 +372,7 @@ impl Discord {
         let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
         let path = format!("channels/{channel}/messages");
         let web = &self.web;
-        let reply = match judged(&self.origin, &path, web.get(&path, &query), || web.get(PROBE, &[])) {
+        let reply = match give_up_after_failures(&self.origin, &path, web.get(&path, &query), || web.get(PROBE, &[])) {
             Ok(Ok(reply)) => reply,
             Ok(Err(given_up)) => {
                 arrival.give_up(&self.origin, given_up, &path);
@@ -423,7 +424,7 @@ impl Discord {
     }
 }
 
-impl Connection {
+impl DiscordConnection {
     fn send(&mut self, op: u64, data: Value) -> Result<(), LiveError> {
         self.socket.send(json!({ "op": op, "d": data }).to_string())
     }
@@ -436,9 +437,9 @@ impl Connection {
     }
 }
 
-impl Feed for Discord {
-    fn next(&mut self, mut wait: Duration) -> Result<Arrival, LiveError> {
-        let mut arrival = Arrival::default();
+impl LiveFeed for DiscordFeed {
+    fn next(&mut self, mut wait: Duration) -> Result<FeedArrival, LiveError> {
+        let mut arrival = FeedArrival::default();
         let may_ask = Instant::now() >= self.next_request;
         if !self.cursor.missing.is_empty() && self.connection.is_some() && may_ask {
             self.catch_up(&mut arrival)?;
@@ -454,7 +455,7 @@ impl Feed for Discord {
     }
 
     fn cursor(&self) -> Value {
-        let cursor = Cursor { servers: self.servers.names().clone(), ..self.cursor.clone() };
+        let cursor = DiscordCursor { servers: self.servers.names().clone(), ..self.cursor.clone() };
         serde_json::to_value(cursor).unwrap_or_default()
     }
 }

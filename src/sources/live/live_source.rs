@@ -17,23 +17,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    discord::Discord,
+    discord::DiscordFeed,
     error::LiveError,
-    feed::{Arrival, Feed},
-    inbox::Inbox,
-    matrix::Matrix,
-    signed::SignedWebhook,
-    slack::Slack,
-    telegram::Telegram,
-    webhook::{Delivered, Webhook},
+    live_feed::{FeedArrival, LiveFeed},
+    matrix::MatrixFeed,
+    signed_webhook::SignedWebhook,
+    slack::SlackFeed,
+    telegram::TelegramFeed,
+    webhook::{SourceWebhook, WebhookDelivery},
+    webhook_inbox::WebhookInbox,
 };
 use crate::{
-    chat::{Assigned, TurnMaker},
+    chat::{AssignedNames, TurnMaker},
     turn_source::SourceBatch,
     zone::Zone,
 };
-use nouns::{
-    config::{LiveSettings, Platform},
+use types::{
+    config::{ChatPlatform, LiveSourceSettings},
     model::{DeadLetter, IdSalt, TurnEvent},
 };
 
@@ -61,7 +61,7 @@ pub struct LiveBatch {
 
 /// A stored value with its schema version.
 #[derive(Serialize, Deserialize)]
-struct Stored<T> {
+struct StoredValue<T> {
     schema: u32,
     value: T,
 }
@@ -71,7 +71,7 @@ pub struct LiveSource {
     name: String,
     origin: String,
     turns: TurnMaker,
-    feed: Box<dyn Feed>,
+    feed: Box<dyn LiveFeed>,
     /// The unread fields that were told.
     told: BTreeSet<String>,
 }
@@ -81,10 +81,10 @@ impl LiveSource {
     ///
     /// # Errors
     /// [`LiveError::Settings`] and [`LiveError::Secret`].
-    pub fn check(settings: &LiveSettings) -> Result<(), LiveError> {
+    pub fn check(settings: &LiveSourceSettings) -> Result<(), LiveError> {
         let (_, arriving) = crossbeam_channel::bounded(0);
         if settings.has_webhook() {
-            Webhook::open(settings)?;
+            SourceWebhook::open(settings)?;
         }
         Self::open(settings, None, None, arriving).map(drop)
     }
@@ -94,27 +94,27 @@ impl LiveSource {
     /// # Errors
     /// [`LiveError`] when a setting is wrong, a secret is missing, or the stored values cannot be read.
     pub fn open(
-        settings: &LiveSettings,
+        settings: &LiveSourceSettings,
         cursor: Option<&[u8]>,
         names: Option<&[u8]>,
-        arriving: Receiver<Delivered>,
+        arriving: Receiver<WebhookDelivery>,
     ) -> Result<Self, LiveError> {
         let export = settings.as_export();
         let wrong = |error| LiveError::of_settings(&settings.name, error);
         Zone::parse(&export.zone).map_err(wrong)?;
         let mut turns = TurnMaker::new(&export, settings.platform.name()).map_err(wrong)?;
         if let Some(names) = names {
-            turns.restore(stored::<Assigned>(settings, names)?);
+            turns.restore(stored::<AssignedNames>(settings, names)?);
         }
         let cursor = cursor.map(|bytes| stored::<Value>(settings, bytes)).transpose()?;
         let origin = format!("source {} ({})", settings.name, settings.platform.name());
-        let inbox = Inbox::new(arriving);
-        let feed: Box<dyn Feed> = match settings.platform {
-            Platform::Telegram => Box::new(Telegram::open(settings, &origin, cursor, inbox)?),
-            Platform::Slack => Box::new(Slack::open(settings, &origin, cursor, inbox)?),
-            Platform::Discord => Box::new(Discord::open(settings, &origin, cursor)?),
-            Platform::Matrix => Box::new(Matrix::open(settings, &origin, cursor)?),
-            Platform::Webhook => Box::new(SignedWebhook::open(settings, &origin, inbox)?),
+        let inbox = WebhookInbox::new(arriving);
+        let feed: Box<dyn LiveFeed> = match settings.platform {
+            ChatPlatform::Telegram => Box::new(TelegramFeed::open(settings, &origin, cursor, inbox)?),
+            ChatPlatform::Slack => Box::new(SlackFeed::open(settings, &origin, cursor, inbox)?),
+            ChatPlatform::Discord => Box::new(DiscordFeed::open(settings, &origin, cursor)?),
+            ChatPlatform::Matrix => Box::new(MatrixFeed::open(settings, &origin, cursor)?),
+            ChatPlatform::Webhook => Box::new(SignedWebhook::open(settings, &origin, inbox)?),
         };
         Ok(Self { name: settings.name.clone(), origin, turns, feed, told: BTreeSet::new() })
     }
@@ -131,7 +131,7 @@ impl LiveSource {
     /// # Errors
     /// [`LiveError`]; after it, open the source again.
     pub fn next(&mut self, wait: Duration) -> Result<Option<LiveBatch>, LiveError> {
-        let Arrival { items, events, rejects, mut notices, unread, moved } = self.feed.next(wait)?;
+        let FeedArrival { items, events, rejects, mut notices, unread, moved } = self.feed.next(wait)?;
         if !moved {
             return Ok(None);
         }
@@ -160,17 +160,17 @@ impl LiveSource {
 }
 
 fn json<T: Serialize>(value: &T) -> Vec<u8> {
-    serde_json::to_vec(&Stored { schema: SCHEMA, value }).unwrap_or_default()
+    serde_json::to_vec(&StoredValue { schema: SCHEMA, value }).unwrap_or_default()
 }
 
-fn stored<T: for<'de> Deserialize<'de>>(settings: &LiveSettings, bytes: &[u8]) -> Result<T, LiveError> {
+fn stored<T: for<'de> Deserialize<'de>>(settings: &LiveSourceSettings, bytes: &[u8]) -> Result<T, LiveError> {
     let unreadable = |problem: String| LiveError::Position { name: settings.name.clone(), problem };
     let value = stored_value(bytes).map_err(unreadable)?;
     serde_json::from_value(value).map_err(|e| unreadable(e.to_string()))
 }
 
 fn stored_value(bytes: &[u8]) -> Result<Value, String> {
-    let Stored { schema, value } = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    let StoredValue { schema, value } = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     if schema == SCHEMA { Ok(value) } else { Err(format!("its form is {schema}, not {SCHEMA}")) }
 }
 

@@ -10,65 +10,65 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    abandoned_part::give_up_after_failures,
     error::LiveError,
-    feed::{Arrival, Feed},
-    part::judged,
-    secret::Secret,
-    web::Web,
+    live_feed::{FeedArrival, LiveFeed},
+    platform_client::PlatformClient,
+    platform_secret::PlatformSecret,
 };
 use crate::{
-    chat::{ChatItem, Skip},
-    matrix::{Followed, Rooms},
+    chat::{ChatItem, SkipReason},
+    matrix::{MatrixEventOutcome, MatrixLiveRooms},
 };
-use nouns::{config::LiveSettings, model::DeadLetter};
+use types::{config::LiveSourceSettings, model::DeadLetter};
 
 const API: &str = "_matrix/client/v3";
 /// The number of missed events on one page.
 const PAGE: &str = "100";
 /// The maximum number of missed events that are requested for one room after a pause. They are held in memory until the
 /// oldest one has arrived.
-const MOST_MISSED: usize = 20_000;
+const MAX_MISSED: usize = 20_000;
 /// The filter that excludes unneeded parts of a sync.
 const FILTER: &str = r#"{"presence":{"types":[]},"account_data":{"types":[]},"room":{"ephemeral":{"types":[]},"account_data":{"types":[]},"timeline":{"limit":100}}}"#;
 
 /// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Cursor {
+struct MatrixCursor {
     /// The token of the last sync; empty before the first run.
     since: String,
 }
 
 /// An account's rooms.
-pub(super) struct Matrix {
+pub(super) struct MatrixFeed {
     origin: String,
-    web: Web,
-    rooms: Rooms,
-    cursor: Cursor,
+    web: PlatformClient,
+    rooms: MatrixLiveRooms,
+    cursor: MatrixCursor,
 }
 
-impl Matrix {
+impl MatrixFeed {
     /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a secret is missing, or the position cannot be read.
-    pub(super) fn open(settings: &LiveSettings, origin: &str, cursor: Option<Value>) -> Result<Self, LiveError> {
-        let cursor: Option<Cursor> = cursor
+    pub(super) fn open(settings: &LiveSourceSettings, origin: &str, cursor: Option<Value>) -> Result<Self, LiveError> {
+        let cursor: Option<MatrixCursor> = cursor
             .map(serde_json::from_value)
             .transpose()
             .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?;
-        let token = Secret::read(settings, "token_env", &settings.token_env)?;
+        let token = PlatformSecret::read(settings, "token_env", &settings.token_env)?;
         let base = format!("{}/{API}", settings.endpoint.trim_end_matches('/'));
         Ok(Self {
             origin: origin.to_owned(),
-            web: Web::new(&base, token, Some("Bearer")),
-            rooms: Rooms::default(),
+            web: PlatformClient::new(&base, token, Some("Bearer")),
+            rooms: MatrixLiveRooms::default(),
             cursor: cursor.unwrap_or_default(),
         })
     }
 
     /// Handles what a sync returns for one room.
-    fn room(&mut self, id: &str, joined: &Value, since: &str, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn room(&mut self, id: &str, joined: &Value, since: &str, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let list =
             |pointer: &str| joined.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let timeline = list("/timeline/events");
@@ -91,10 +91,10 @@ impl Matrix {
         let is_cut = joined.pointer("/timeline/limited").and_then(Value::as_bool) == Some(true);
         if let (true, Some(from)) = (is_cut, joined.pointer("/timeline/prev_batch").and_then(Value::as_str)) {
             let missed = self.before(id, from, since, arrival)?;
-            if missed.len() >= MOST_MISSED {
+            if missed.len() >= MAX_MISSED {
                 let name = self.rooms.conversation(id).name.clone();
                 arrival.notices.push(format!(
-                    "the room {name:?} ({id}): more than the last {MOST_MISSED} events were missed, and only those are \
+                    "the room {name:?} ({id}): more than the last {MAX_MISSED} events were missed, and only those are \
                      read; import an export for the rest"
                 ));
             }
@@ -106,7 +106,7 @@ impl Matrix {
     }
 
     /// The events of a room between the last sync and the timeline of this one, oldest first.
-    fn before(&self, room: &str, from: &str, since: &str, arrival: &mut Arrival) -> Result<Vec<Value>, LiveError> {
+    fn before(&self, room: &str, from: &str, since: &str, arrival: &mut FeedArrival) -> Result<Vec<Value>, LiveError> {
         let path = format!("rooms/{}/messages", escaped(room));
         let mut found = Vec::new();
         let mut from = from.to_owned();
@@ -116,7 +116,7 @@ impl Matrix {
             let page = reply.get("chunk").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             found.extend(page.iter().cloned());
             match reply.get("end").and_then(Value::as_str) {
-                Some(end) if !page.is_empty() && end != from && end != since && found.len() < MOST_MISSED => {
+                Some(end) if !page.is_empty() && end != from && end != since && found.len() < MAX_MISSED => {
                     from = end.to_owned()
                 }
                 _ => break,
@@ -127,9 +127,9 @@ impl Matrix {
     }
 
     /// Requests what belongs to one room; `None` if that is given up, which becomes a dead letter.
-    fn part(&self, path: &str, query: &[(&str, &str)], arrival: &mut Arrival) -> Result<Option<Value>, LiveError> {
+    fn part(&self, path: &str, query: &[(&str, &str)], arrival: &mut FeedArrival) -> Result<Option<Value>, LiveError> {
         let ended = self.web.get(path, query);
-        Ok(match judged(&self.origin, path, ended, || self.web.get("account/whoami", &[]))? {
+        Ok(match give_up_after_failures(&self.origin, path, ended, || self.web.get("account/whoami", &[]))? {
             Ok(reply) => Some(reply),
             Err(given_up) => {
                 arrival.give_up(&self.origin, given_up, path);
@@ -138,15 +138,15 @@ impl Matrix {
         })
     }
 
-    fn event(&mut self, room: &str, event: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn event(&mut self, room: &str, event: &Value, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let item = match self.rooms.item(room, event) {
-            Ok(Followed::Item(item)) => Ok(item),
-            Ok(Followed::EditOf(of)) => {
+            Ok(MatrixEventOutcome::Item(item)) => Ok(item),
+            Ok(MatrixEventOutcome::EditOf(of)) => {
                 match self.part(&format!("rooms/{}/event/{}", escaped(room), escaped(&of)), &[], arrival) {
-                    Ok(Some(original)) => self.rooms.edited(room, &original, event),
-                    Ok(None) => Ok(ChatItem::Skip(Skip::Unsupported)),
+                    Ok(Some(original)) => self.rooms.edited_item(room, &original, event),
+                    Ok(None) => Ok(ChatItem::Skip(SkipReason::Unsupported)),
                     // The server does not have the event, or does not show it.
-                    Err(LiveError::Refused { .. }) => Ok(ChatItem::Skip(Skip::Unsupported)),
+                    Err(LiveError::Refused { .. }) => Ok(ChatItem::Skip(SkipReason::Unsupported)),
                     Err(error) => return Err(error),
                 }
             }
@@ -160,9 +160,9 @@ impl Matrix {
     }
 }
 
-impl Feed for Matrix {
-    fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError> {
-        let mut arrival = Arrival::default();
+impl LiveFeed for MatrixFeed {
+    fn next(&mut self, wait: Duration) -> Result<FeedArrival, LiveError> {
+        let mut arrival = FeedArrival::default();
         let since = self.cursor.since.clone();
         let timeout = if since.is_empty() { "0".to_owned() } else { wait.as_millis().to_string() };
         let query = [("since", since.as_str()), ("timeout", &timeout), ("filter", FILTER)];

@@ -9,14 +9,24 @@ use ring::hmac;
 const REPLAY_WINDOW_SECONDS: i64 = 300;
 
 /// Returns a header of the request, by its name in lower case.
-pub(super) type Header<'a> = dyn Fn(&str) -> Option<String> + 'a;
+pub(super) type HeaderLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Checks Slack's signature: HMAC-SHA256 of `v0:TIMESTAMP:BODY`.
 ///
 /// # Errors
 /// What is missing or wrong.
-pub(super) fn check_slack(secret: &str, header: &Header<'_>, body: &[u8], now_seconds: i64) -> Result<(), String> {
-    let parts = Parts { time: "x-slack-request-timestamp", signature: "x-slack-signature", version: "v0", joint: ":" };
+pub(super) fn check_slack(
+    secret: &str,
+    header: &HeaderLookup<'_>,
+    body: &[u8],
+    now_seconds: i64,
+) -> Result<(), String> {
+    let parts = SignatureScheme {
+        time: "x-slack-request-timestamp",
+        signature: "x-slack-signature",
+        version: "v0",
+        joint: ":",
+    };
     parts.check(secret, header, body, now_seconds)
 }
 
@@ -24,8 +34,18 @@ pub(super) fn check_slack(secret: &str, header: &Header<'_>, body: &[u8], now_se
 ///
 /// # Errors
 /// What is missing or wrong.
-pub(super) fn check_signed(secret: &str, header: &Header<'_>, body: &[u8], now_seconds: i64) -> Result<(), String> {
-    let parts = Parts { time: "x-ripplemem-timestamp", signature: "x-ripplemem-signature", version: "v1", joint: "." };
+pub(super) fn check_signed(
+    secret: &str,
+    header: &HeaderLookup<'_>,
+    body: &[u8],
+    now_seconds: i64,
+) -> Result<(), String> {
+    let parts = SignatureScheme {
+        time: "x-ripplemem-timestamp",
+        signature: "x-ripplemem-signature",
+        version: "v1",
+        joint: ".",
+    };
     parts.check(secret, header, body, now_seconds)
 }
 
@@ -33,7 +53,7 @@ pub(super) fn check_signed(secret: &str, header: &Header<'_>, body: &[u8], now_s
 ///
 /// # Errors
 /// What is missing or wrong.
-pub(super) fn check_token(secret: &str, name: &str, header: &Header<'_>) -> Result<(), String> {
+pub(super) fn check_token(secret: &str, name: &str, header: &HeaderLookup<'_>) -> Result<(), String> {
     let given = header(name).ok_or_else(|| format!("the header {name} is missing"))?;
     // Two signatures made with the same key are compared, so that the time does not depend on where the texts differ.
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -41,7 +61,7 @@ pub(super) fn check_token(secret: &str, name: &str, header: &Header<'_>) -> Resu
     hmac::verify(&key, given.as_bytes(), expected.as_ref()).map_err(|_| format!("the header {name} is wrong"))
 }
 
-struct Parts {
+struct SignatureScheme {
     time: &'static str,
     signature: &'static str,
     /// The prefix of a signature's digits, and in Slack's case also of the signed text.
@@ -49,8 +69,8 @@ struct Parts {
     joint: &'static str,
 }
 
-impl Parts {
-    fn check(&self, secret: &str, header: &Header<'_>, body: &[u8], now_seconds: i64) -> Result<(), String> {
+impl SignatureScheme {
+    fn check(&self, secret: &str, header: &HeaderLookup<'_>, body: &[u8], now_seconds: i64) -> Result<(), String> {
         let Self { time, signature, version, joint } = self;
         let stated = header(time).ok_or_else(|| format!("the header {time} is missing"))?;
         let sent: i64 = stated.parse().map_err(|_| format!("the header {time} is not in seconds since 1970"))?;
@@ -81,14 +101,20 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    type Check = fn(&str, &Header<'_>, &[u8], i64) -> Result<(), String>;
+    type SignatureCheck = fn(&str, &HeaderLookup<'_>, &[u8], i64) -> Result<(), String>;
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The outcome of a request with these two headers.
-    fn outcome(check: Check, names: [&str; 2], values: [Option<&str>; 2], body: &[u8], now: i64) -> Result<(), String> {
+    fn outcome(
+        check: SignatureCheck,
+        names: [&str; 2],
+        values: [Option<&str>; 2],
+        body: &[u8],
+        now: i64,
+    ) -> Result<(), String> {
         let header = |name: &str| {
             let at = names.iter().position(|known| *known == name)?;
             values[at].map(str::to_owned)
@@ -112,7 +138,7 @@ mod tests {
 
     #[test]
     fn only_the_right_signature_of_these_five_minutes_is_accepted() {
-        let cases: [(Check, [&str; 2], &str, &str); 2] = [
+        let cases: [(SignatureCheck, [&str; 2], &str, &str); 2] = [
             (check_slack, ["x-slack-request-timestamp", "x-slack-signature"], "v0:1000:", "v0="),
             (check_signed, ["x-ripplemem-timestamp", "x-ripplemem-signature"], "1000.", "v1="),
         ];

@@ -18,25 +18,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
+    abandoned_part::give_up_after_failures,
     error::LiveError,
-    feed::{Arrival, Feed},
-    heard::{Heard, OF_CONVERSATION},
-    inbox::Inbox,
-    part::judged,
-    recent::Recent,
-    secret::Secret,
-    slack_gap::{Gap, Missed, Step},
-    socket::{Socket, SocketMessage},
-    web::Web,
+    live_feed::{FeedArrival, LiveFeed},
+    platform_client::PlatformClient,
+    platform_secret::PlatformSecret,
+    recent_ids::RecentIds,
+    recent_messages::{OF_CONVERSATION, RecentMessages},
+    slack_gap::{SlackGap, SlackGapProgress, SlackMissedMessages},
+    socket::{LiveSocket, SocketMessage},
+    webhook_inbox::WebhookInbox,
 };
 use crate::{
-    chat::{ChatItem, Skip, names_conversation},
-    slack::Workspace,
+    chat::{ChatItem, SkipReason, names_conversation},
+    slack::SlackWorkspace,
     zone::Zone,
 };
-use nouns::{
-    config::{Include, LiveSettings},
-    half_characters::without_half_characters,
+use types::{
+    config::{LiveSourceSettings, PrivateConversationKind},
+    lone_surrogates::replace_lone_surrogates,
     model::DeadLetter,
 };
 
@@ -49,7 +49,7 @@ const DELETED: &str = "message_deleted";
 /// Slack pings far more often; a connection that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(120);
 /// The maximum number of events that one commit covers.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 /// The longest pause that a request for a name waits out.
 const NAME_PAUSE: Duration = Duration::from_secs(60);
 /// By how much the local clock may be ahead of Slack's.
@@ -58,71 +58,71 @@ const CLOCK_SKEW: Duration = Duration::from_secs(120);
 /// The stored position.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Cursor {
+struct SlackCursor {
     /// Everything up to this `ts` is durable; empty before the first run.
     since: String,
     /// The same for each conversation in which more was said since.
     channels: BTreeMap<String, String>,
-    heard: Heard<String>,
-    recent: Recent,
+    heard: RecentMessages<String>,
+    recent: RecentIds,
 }
 
 /// The events of a workspace.
-pub(super) struct Slack {
-    settings: LiveSettings,
+pub(super) struct SlackFeed {
+    settings: LiveSourceSettings,
     origin: String,
     zone: Zone,
-    web: Web,
-    way: Way,
+    web: PlatformClient,
+    way: SlackTransport,
     /// `None` until Slack has said which workspace the token belongs to.
-    workspace: Option<Workspace>,
+    workspace: Option<SlackWorkspace>,
     /// The workspace whose events are taken.
-    owner: EventOwner,
-    cursor: Cursor,
+    owner: SlackEventOwner,
+    cursor: SlackCursor,
     /// The gaps that are still to be requested, and the time up to which everything is known after that.
-    gaps: VecDeque<Gap>,
+    gaps: VecDeque<SlackGap>,
     until: String,
-    asked_for: AskedFor,
+    asked_for: SlackGapCounts,
     /// When a history may be requested from Slack again.
     next_request: Instant,
 }
 
-enum Way {
+enum SlackTransport {
     Socket {
         /// The API for opening connections.
-        app: Box<Web>,
-        open: Option<Box<Socket>>,
+        app: Box<PlatformClient>,
+        open: Option<Box<LiveSocket>>,
         seen: Instant,
         /// Envelopes that were returned and are not durable yet.
         unconfirmed: Vec<String>,
     },
-    Events(Inbox),
+    Events(WebhookInbox),
 }
 
-impl Slack {
+impl SlackFeed {
     /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a setting is wrong, or the position cannot be read.
     pub(super) fn open(
-        settings: &LiveSettings,
+        settings: &LiveSourceSettings,
         origin: &str,
         cursor: Option<Value>,
-        inbox: Inbox,
+        inbox: WebhookInbox,
     ) -> Result<Self, LiveError> {
         let cursor = cursor.map(serde_json::from_value).transpose();
         let cursor = cursor
             .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?
             .unwrap_or_default();
         let base = if settings.endpoint.is_empty() { API } else { &settings.endpoint };
-        let web = |key, variable: &str| -> Result<Web, LiveError> {
-            Ok(Web::new(base, Secret::read(settings, key, variable)?, Some("Bearer")))
+        let web = |key, variable: &str| -> Result<PlatformClient, LiveError> {
+            Ok(PlatformClient::new(base, PlatformSecret::read(settings, key, variable)?, Some("Bearer")))
         };
         let way = if settings.has_webhook() {
-            Way::Events(inbox)
+            SlackTransport::Events(inbox)
         } else {
             let app = Box::new(web("app_token_env", &settings.app_token_env)?);
-            Way::Socket { app, open: None, seen: Instant::now(), unconfirmed: Vec::new() }
+            SlackTransport::Socket { app, open: None, seen: Instant::now(), unconfirmed: Vec::new() }
         };
         Ok(Self {
             zone: Zone::parse(&settings.zone).map_err(|e| LiveError::of_settings(&settings.name, e))?,
@@ -131,23 +131,23 @@ impl Slack {
             origin: origin.to_owned(),
             way,
             workspace: None,
-            owner: EventOwner::default(),
+            owner: SlackEventOwner::default(),
             cursor,
             gaps: VecDeque::new(),
             until: String::new(),
-            asked_for: AskedFor::default(),
+            asked_for: SlackGapCounts::default(),
             next_request: Instant::now(),
         })
     }
 
     /// Identifies the workspace, connects, and plans the requests for what was missed. The connection is open before
     /// the requests are planned, so no message is lost in between.
-    fn begin(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn begin(&mut self, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let me = api(&self.web, PROBE, &[])?;
         let team = me.get("team_id").and_then(Value::as_str).unwrap_or_default();
-        self.owner = EventOwner::of(&me);
-        let mut workspace = Workspace::new(team, self.zone.clone());
-        if let Way::Socket { app, open, seen, .. } = &mut self.way {
+        self.owner = SlackEventOwner::of(&me);
+        let mut workspace = SlackWorkspace::new(team, self.zone.clone());
+        if let SlackTransport::Socket { app, open, seen, .. } = &mut self.way {
             *open = Some(Box::new(connect(app)?));
             *seen = Instant::now();
         }
@@ -166,7 +166,7 @@ impl Slack {
                 let heard = self.cursor.heard.of(&id);
                 self.asked_for.conversations += 1;
                 self.asked_for.unheard += usize::from(heard.is_empty());
-                self.gaps.push_back(Gap::new(id, oldest, heard));
+                self.gaps.push_back(SlackGap::new(id, oldest, heard));
             }
         }
         self.workspace = Some(workspace);
@@ -175,13 +175,13 @@ impl Slack {
 
     /// The conversations that the app is in and that the settings allow it to read.
     fn conversations(&self) -> Result<Vec<(String, Value)>, LiveError> {
-        let LiveSettings { only, include, .. } = &self.settings;
+        let LiveSourceSettings { only, include, .. } = &self.settings;
         let wants = |kind| include.contains(&kind) || !only.is_empty();
         let mut types = vec!["public_channel"];
-        if wants(Include::Private) {
+        if wants(PrivateConversationKind::Private) {
             types.push("private_channel");
         }
-        if wants(Include::Direct) {
+        if wants(PrivateConversationKind::Direct) {
             types.extend(["im", "mpim"]);
         }
         let types = types.join(",");
@@ -207,17 +207,17 @@ impl Slack {
     }
 
     /// Makes one request for missed messages.
-    fn catch_up(&mut self, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn catch_up(&mut self, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let Some(gap) = self.gaps.front_mut() else { return Ok(()) };
         let web = &self.web;
         let stepped = gap.step(|method, query| api(web, method, query));
         let part = format!("conversations.history {}", gap.channel());
-        let missed = match judged(&self.origin, &part, stepped, || api(web, PROBE, &[])) {
-            Ok(Ok(Step::Done(missed))) => missed,
-            Ok(Ok(Step::More)) => return Ok(()),
+        let missed = match give_up_after_failures(&self.origin, &part, stepped, || api(web, PROBE, &[])) {
+            Ok(Ok(SlackGapProgress::Done(missed))) => missed,
+            Ok(Ok(SlackGapProgress::More)) => return Ok(()),
             Ok(Err(given_up)) => {
                 arrival.give_up(&self.origin, given_up, &part);
-                Missed::default()
+                SlackMissedMessages::default()
             }
             Err(LiveError::Limited { after, .. }) => {
                 self.next_request = Instant::now() + after;
@@ -225,7 +225,7 @@ impl Slack {
             }
             Err(error) => return Err(error),
         };
-        let Missed { messages, deleted } = missed;
+        let SlackMissedMessages { messages, deleted } = missed;
         let Some(gap) = self.gaps.pop_front() else { return Ok(()) };
         let deletion = |ts: String| json!({"type": "message", "subtype": DELETED, "deleted_ts": ts});
         for message in messages.into_iter().chain(deleted.into_iter().map(deletion)) {
@@ -243,14 +243,14 @@ impl Slack {
     }
 
     /// Handles one event, received either way.
-    fn payload(&mut self, payload: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn payload(&mut self, payload: &Value, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         if let Some(id) = payload.get("event_id").and_then(Value::as_str)
             && !self.cursor.recent.is_new(id)
         {
             return Ok(());
         }
         if !self.owner.has(payload) {
-            arrival.items.push(ChatItem::Skip(Skip::Elsewhere));
+            arrival.items.push(ChatItem::Skip(SkipReason::Elsewhere));
             return Ok(());
         }
         let event = payload.get("event").unwrap_or(&Value::Null);
@@ -265,15 +265,15 @@ impl Slack {
                 Ok(())
             }
             _ => {
-                arrival.items.push(ChatItem::Skip(Skip::Unsupported));
+                arrival.items.push(ChatItem::Skip(SkipReason::Unsupported));
                 Ok(())
             }
         }
     }
 
-    fn message(&mut self, channel: &str, message: &Value, arrival: &mut Arrival) -> Result<(), LiveError> {
+    fn message(&mut self, channel: &str, message: &Value, arrival: &mut FeedArrival) -> Result<(), LiveError> {
         let Some(workspace) = &mut self.workspace else { return Ok(()) };
-        let asking = Asking { web: &self.web, origin: &self.origin };
+        let asking = SlackNameSource { web: &self.web, origin: &self.origin };
         learn(&asking, workspace, channel, message, arrival)?;
         let item = workspace.item(channel, message);
         arrival.unread.take(&mut workspace.unread);
@@ -312,12 +312,12 @@ impl Slack {
     /// The envelopes that have arrived, waiting up to `wait` for the first.
     fn envelopes(&mut self, mut wait: Duration) -> Result<Vec<Value>, LiveError> {
         let mut found = Vec::new();
-        let Way::Socket { app, open, seen, .. } = &mut self.way else { return Ok(found) };
-        while found.len() < MOST_AT_ONCE {
+        let SlackTransport::Socket { app, open, seen, .. } = &mut self.way else { return Ok(found) };
+        while found.len() < MAX_AT_ONCE {
             let Some(socket) = open else { return Err(LiveError::Lost("not connected to Slack".to_owned())) };
             match socket.read(wait)? {
                 SocketMessage::Text(text) => {
-                    let text = without_half_characters(text.as_bytes());
+                    let text = replace_lone_surrogates(text.as_bytes());
                     let envelope: Value = serde_json::from_slice(&text).unwrap_or_default();
                     if envelope.get("type").and_then(Value::as_str) == Some("disconnect") {
                         // Slack refreshes connections; the next one is opened before this one closes.
@@ -342,9 +342,9 @@ impl Slack {
     }
 }
 
-impl Feed for Slack {
-    fn next(&mut self, mut wait: Duration) -> Result<Arrival, LiveError> {
-        let mut arrival = Arrival::default();
+impl LiveFeed for SlackFeed {
+    fn next(&mut self, mut wait: Duration) -> Result<FeedArrival, LiveError> {
+        let mut arrival = FeedArrival::default();
         if self.workspace.is_none() {
             self.begin(&mut arrival)?;
         }
@@ -356,21 +356,21 @@ impl Feed for Slack {
             return Ok(arrival);
         }
         match &mut self.way {
-            Way::Socket { .. } => {
+            SlackTransport::Socket { .. } => {
                 for envelope in self.envelopes(wait)? {
                     if let Some(payload) = envelope.get("payload").filter(|payload| payload.get("event").is_some()) {
                         self.payload(payload, &mut arrival)?;
                     }
                     // Commands and buttons are confirmed too, or Slack would send them again.
                     if let Some(id) = envelope.get("envelope_id").and_then(Value::as_str)
-                        && let Way::Socket { unconfirmed, .. } = &mut self.way
+                        && let SlackTransport::Socket { unconfirmed, .. } = &mut self.way
                     {
                         unconfirmed.push(id.to_owned());
                         arrival.moved = true;
                     }
                 }
             }
-            Way::Events(inbox) => {
+            SlackTransport::Events(inbox) => {
                 for payload in inbox.next_json(wait, &self.origin, &mut arrival) {
                     self.payload(&payload, &mut arrival)?;
                 }
@@ -385,11 +385,11 @@ impl Feed for Slack {
 
     fn committed(&mut self) -> Result<(), LiveError> {
         match &mut self.way {
-            Way::Socket { open: Some(socket), unconfirmed, .. } => {
+            SlackTransport::Socket { open: Some(socket), unconfirmed, .. } => {
                 unconfirmed.drain(..).try_for_each(|id| socket.send(json!({ "envelope_id": id }).to_string()))
             }
-            Way::Socket { .. } => Ok(()),
-            Way::Events(inbox) => {
+            SlackTransport::Socket { .. } => Ok(()),
+            SlackTransport::Events(inbox) => {
                 inbox.confirm();
                 Ok(())
             }
@@ -399,13 +399,13 @@ impl Feed for Slack {
 
 /// How much was requested after a pause.
 #[derive(Debug, Default)]
-struct AskedFor {
+struct SlackGapCounts {
     conversations: usize,
     /// The number of conversations in which no earlier message was received.
     unheard: usize,
 }
 
-impl AskedFor {
+impl SlackGapCounts {
     /// The notice that says what was checked, and what was not.
     fn told(&self) -> String {
         let Self { conversations, unheard } = self;
@@ -420,12 +420,12 @@ impl AskedFor {
 
 /// The workspace that the token belongs to; also its organisation, if the app is installed in all of it.
 #[derive(Debug, Default)]
-struct EventOwner {
+struct SlackEventOwner {
     team: Option<String>,
     organisation: Option<String>,
 }
 
-impl EventOwner {
+impl SlackEventOwner {
     /// Reads it from the reply of `auth.test`.
     fn of(me: &Value) -> Self {
         let text = |key: &str| me.get(key).and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
@@ -448,7 +448,7 @@ impl EventOwner {
 }
 
 /// Calls a method of the API.
-fn api(web: &Web, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
+fn api(web: &PlatformClient, method: &str, query: &[(&str, &str)]) -> Result<Value, LiveError> {
     accepted(method, web.get(method, query)?)
 }
 
@@ -470,25 +470,25 @@ fn accepted(method: &str, reply: Value) -> Result<Value, LiveError> {
     })
 }
 
-fn connect(app: &Web) -> Result<Socket, LiveError> {
+fn connect(app: &PlatformClient) -> Result<LiveSocket, LiveError> {
     const METHOD: &str = "apps.connections.open";
     let reply = accepted(METHOD, app.post(METHOD, &json!({}), Duration::ZERO)?)?;
-    Socket::connect(reply.get("url").and_then(Value::as_str).unwrap_or_default())
+    LiveSocket::connect(reply.get("url").and_then(Value::as_str).unwrap_or_default())
 }
 
 /// Where names are requested.
-struct Asking<'a> {
-    web: &'a Web,
+struct SlackNameSource<'a> {
+    web: &'a PlatformClient,
     origin: &'a str,
 }
 
 /// Requests the accounts and the conversation of a message if they are not known.
 fn learn(
-    asking: &Asking<'_>,
-    workspace: &mut Workspace,
+    asking: &SlackNameSource<'_>,
+    workspace: &mut SlackWorkspace,
     channel: &str,
     message: &Value,
-    arrival: &mut Arrival,
+    arrival: &mut FeedArrival,
 ) -> Result<(), LiveError> {
     for id in workspace.unasked(message) {
         let reply = known(asking, "users.info", &[("user", &id)], arrival)?;
@@ -516,8 +516,13 @@ fn learn(
 }
 
 /// Requests names. Waits if Slack asks for a pause; returns null if Slack does not know the id, or never tells it.
-fn known(asking: &Asking<'_>, method: &str, query: &[(&str, &str)], arrival: &mut Arrival) -> Result<Value, LiveError> {
-    let Asking { web, origin } = *asking;
+fn known(
+    asking: &SlackNameSource<'_>,
+    method: &str,
+    query: &[(&str, &str)],
+    arrival: &mut FeedArrival,
+) -> Result<Value, LiveError> {
+    let SlackNameSource { web, origin } = *asking;
     // Slack would refuse an invalid id as an invalid argument every time, so it is not requested.
     if query.first().is_some_and(|(_, id)| id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
         return Ok(Value::Null);
@@ -537,7 +542,7 @@ fn known(asking: &Asking<'_>, method: &str, query: &[(&str, &str)], arrival: &mu
         other => other,
     };
     let part = format!("{method} {}", query.first().map_or("", |(_, id)| id));
-    Ok(judged(origin, &part, ended, || api(web, PROBE, &[]))?.unwrap_or_else(|given_up| {
+    Ok(give_up_after_failures(origin, &part, ended, || api(web, PROBE, &[]))?.unwrap_or_else(|given_up| {
         arrival.give_up(origin, given_up, &part);
         Value::Null
     }))
@@ -555,8 +560,9 @@ mod tests {
 
     #[test]
     fn only_events_of_the_workspace_of_the_token_are_ours() {
-        let owner = EventOwner::of(&json!({"ok": true, "team_id": "T1", "enterprise_id": "E1"}));
-        let whole = EventOwner::of(&json!({"team_id": "T1", "enterprise_id": "E1", "is_enterprise_install": true}));
+        let owner = SlackEventOwner::of(&json!({"ok": true, "team_id": "T1", "enterprise_id": "E1"}));
+        let whole =
+            SlackEventOwner::of(&json!({"team_id": "T1", "enterprise_id": "E1", "is_enterprise_install": true}));
         let shared = json!([{"team_id": "T9"}, {"team_id": "T1", "enterprise_id": null}]);
         for (payload, ours, of_organisation) in [
             (json!({"team_id": "T1"}), true, true),

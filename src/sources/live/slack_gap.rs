@@ -17,7 +17,7 @@ const PAGE: &str = "200";
 
 /// A conversation whose missed messages are being requested.
 #[derive(Debug)]
-pub(super) struct Gap {
+pub(super) struct SlackGap {
     channel: String,
     /// The `ts` up to which everything is known.
     known: String,
@@ -34,23 +34,23 @@ pub(super) struct Gap {
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum SlackGapProgress {
     /// There are more pages.
     More,
     /// Everything has arrived.
-    Done(Missed),
+    Done(SlackMissedMessages),
 }
 
 /// What happened while the app was offline.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Missed {
+pub(super) struct SlackMissedMessages {
     /// What was said or edited, oldest first.
     pub(super) messages: Vec<Value>,
     /// The `ts` of the deleted messages.
     pub(super) deleted: Vec<String>,
 }
 
-impl Gap {
+impl SlackGap {
     /// The gap of a conversation. Everything up to the `ts` `known` is known; `heard` are the last messages that were
     /// received.
     pub(super) fn new(channel: String, known: String, heard: BTreeSet<String>) -> Self {
@@ -76,7 +76,7 @@ impl Gap {
     pub(super) fn step(
         &mut self,
         ask: impl FnOnce(&str, &[(&str, &str)]) -> Result<Value, LiveError>,
-    ) -> Result<Step, LiveError> {
+    ) -> Result<SlackGapProgress, LiveError> {
         let query = |oldest| vec![("channel", self.channel.as_str()), ("oldest", oldest), ("limit", PAGE)];
         if let Some(page) = &self.page {
             let first_heard = self.heard.first().filter(|first| **first <= self.known);
@@ -115,12 +115,12 @@ impl Gap {
             }
         }
         if self.page.is_some() || !self.threads.is_empty() {
-            return Ok(Step::More);
+            return Ok(SlackGapProgress::More);
         }
-        Ok(Step::Done(self.missed()))
+        Ok(SlackGapProgress::Done(self.missed()))
     }
 
-    fn missed(&mut self) -> Missed {
+    fn missed(&mut self) -> SlackMissedMessages {
         let found = std::mem::take(&mut self.found);
         let is_missing =
             |ts: &&String| !found.contains_key(*ts) && found.keys().next().is_some_and(|first| first < *ts);
@@ -130,7 +130,7 @@ impl Gap {
         let is_new =
             |(ts, message): &(String, Value)| (*ts > self.known || self.has_changed(message)) && !is_told(ts, message);
         let messages = found.into_iter().filter(is_new);
-        Missed { messages: messages.map(|(_, message)| message).collect(), deleted }
+        SlackMissedMessages { messages: messages.map(|(_, message)| message).collect(), deleted }
     }
 
     /// Whether a known message may have changed since. If it has not, its version is already known.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn pages_and_threads_come_together_oldest_first() {
-        let mut gap = Gap::new("C1".to_owned(), "1.0".to_owned(), BTreeSet::new());
+        let mut gap = SlackGap::new("C1".to_owned(), "1.0".to_owned(), BTreeSet::new());
         let mut replies = VecDeque::from([
             (
                 "conversations.history channel=C1 oldest=1.0 limit=200",
@@ -188,7 +188,7 @@ mod tests {
                 assert_eq!(format!("{method} {}", query.join(" ")), expected);
                 Ok(reply)
             });
-            if let Step::Done(Missed { messages, deleted }) = step.unwrap() {
+            if let SlackGapProgress::Done(SlackMissedMessages { messages, deleted }) = step.unwrap() {
                 let order: Vec<&str> = messages.iter().filter_map(|m| m["ts"].as_str()).collect();
                 assert_eq!(order, ["2.0", "4.0", "4.5", "5.0", "6.0"]);
                 assert_eq!(deleted, Vec::<String>::new());
@@ -201,13 +201,15 @@ mod tests {
     /// Checks what is found about the messages 2 to 6, all of them known, from the history that Slack shows.
     fn check(history: &Value, expected: &[&str], expected_deleted: &[&str]) {
         let heard = ["2.0", "3.0", "4.0", "5.0", "6.0"].map(str::to_owned);
-        let mut gap = Gap::new("C1".to_owned(), "6.0".to_owned(), heard.into());
+        let mut gap = SlackGap::new("C1".to_owned(), "6.0".to_owned(), heard.into());
         let step = gap.step(|method, query| {
             let asked = [("channel", "C1"), ("oldest", "2.0"), ("limit", PAGE), ("inclusive", "true")];
             assert_eq!((method, query), ("conversations.history", &asked[..]));
             Ok(json!({"messages": history}))
         });
-        let Step::Done(Missed { messages, deleted }) = step.unwrap() else { panic!("{history}") };
+        let SlackGapProgress::Done(SlackMissedMessages { messages, deleted }) = step.unwrap() else {
+            panic!("{history}")
+        };
         let messages: Vec<&str> = messages.iter().filter_map(|m| m["ts"].as_str()).collect();
         assert_eq!(messages, expected, "{history}");
         assert_eq!(deleted, expected_deleted, "{history}");
@@ -230,17 +232,17 @@ mod tests {
     /// If a page holds the same version as an event, the message is not returned again.
     #[test]
     fn what_an_event_told_meanwhile_is_not_told_again_as_it_was() {
-        let mut gap = Gap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
+        let mut gap = SlackGap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
         let edited = |at: &str| json!({"ts": "7.0", "edited": {"user": "U1", "ts": at}});
-        let page = |gap: &mut Gap, next: &str, shown: &Value| {
+        let page = |gap: &mut SlackGap, next: &str, shown: &Value| {
             gap.step(|_, _| Ok(json!({"messages": [shown], "response_metadata": {"next_cursor": next}}))).unwrap()
         };
         for (at, expected) in [("8.0", 0), ("9.0", 1)] {
-            assert!(matches!(page(&mut gap, "p", &edited(at)), Step::More));
+            assert!(matches!(page(&mut gap, "p", &edited(at)), SlackGapProgress::More));
             gap.note(&edited("8.0"));
-            let Step::Done(missed) = page(&mut gap, "", &json!({"ts": "6.0"})) else { panic!("{at}") };
+            let SlackGapProgress::Done(missed) = page(&mut gap, "", &json!({"ts": "6.0"})) else { panic!("{at}") };
             assert_eq!(missed.messages.len(), expected, "{at}");
-            gap = Gap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
+            gap = SlackGap::new("C1".to_owned(), "6.0".to_owned(), BTreeSet::new());
         }
     }
 

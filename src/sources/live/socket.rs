@@ -20,11 +20,11 @@ use super::error::LiveError;
 /// The timeout for connecting and for writing.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The shortest wait: a timeout of zero would mean no timeout.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
+const MIN_WAIT: Duration = Duration::from_millis(1);
 
 /// An open connection.
-pub(super) struct Socket {
-    inner: WebSocket<Stream>,
+pub(super) struct LiveSocket {
+    inner: WebSocket<SocketStream>,
 }
 
 /// What was received.
@@ -45,12 +45,12 @@ pub(super) enum SocketMessage {
     },
 }
 
-enum Stream {
+enum SocketStream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Socket {
+impl LiveSocket {
     /// Connects to a `ws:` or `wss:` address.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Socket {
     /// # Errors
     /// [`LiveError::Lost`] when the connection has broken.
     pub(super) fn read(&mut self, wait: Duration) -> Result<SocketMessage, LiveError> {
-        let set = self.inner.get_ref().tcp().set_read_timeout(Some(wait.max(LEAST_WAIT)));
+        let set = self.inner.get_ref().tcp().set_read_timeout(Some(wait.max(MIN_WAIT)));
         set.map_err(|e| LiveError::Lost(format!("the connection has broken: {e}")))?;
         match self.inner.read() {
             Ok(Message::Text(text)) => Ok(SocketMessage::Text(text.to_string())),
@@ -100,7 +100,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-fn open(url: &Url) -> io::Result<Stream> {
+fn open(url: &Url) -> io::Result<SocketStream> {
     let host = url.host_str().ok_or_else(|| io::Error::other("the address names no host"))?;
     let is_tls = url.scheme() == "wss";
     let port = url.port().unwrap_or(if is_tls { 443 } else { 80 });
@@ -114,15 +114,15 @@ fn open(url: &Url) -> io::Result<Stream> {
     tcp.set_read_timeout(Some(TIMEOUT))?;
     tcp.set_write_timeout(Some(TIMEOUT))?;
     if !is_tls {
-        return Ok(Stream::Plain(tcp));
+        return Ok(SocketStream::Plain(tcp));
     }
     let config = ClientConfig::with_platform_verifier().map_err(io::Error::other)?;
     let name = ServerName::try_from(bare.to_owned()).map_err(io::Error::other)?;
     let connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, tcp))))
+    Ok(SocketStream::Tls(Box::new(StreamOwned::new(connection, tcp))))
 }
 
-impl Stream {
+impl SocketStream {
     fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(tcp) => tcp,
@@ -131,7 +131,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for SocketStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(tcp) => tcp.read(buffer),
@@ -140,7 +140,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for SocketStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(tcp) => tcp.write(bytes),

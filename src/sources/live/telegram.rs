@@ -11,78 +11,82 @@ use serde_json::{Value, json};
 
 use super::{
     error::LiveError,
-    feed::{Arrival, Feed},
-    inbox::Inbox,
-    recent::Recent,
-    secret::Secret,
-    web::Web,
+    live_feed::{FeedArrival, LiveFeed},
+    platform_client::PlatformClient,
+    platform_secret::PlatformSecret,
+    recent_ids::RecentIds,
+    webhook_inbox::WebhookInbox,
 };
 use crate::{
-    chat::{ChatItem, Skip},
+    chat::{ChatItem, SkipReason},
     telegram::bot_item,
     zone::Zone,
 };
-use nouns::{config::LiveSettings, model::DeadLetter};
+use types::{config::LiveSourceSettings, model::DeadLetter};
 
 const API: &str = "https://api.telegram.org";
 /// The updates that hold messages.
 const WANTED: [&str; 4] = ["message", "edited_message", "channel_post", "edited_channel_post"];
 /// The longest wait of a poll; longer ones would delay the shutdown of the service.
-const LONGEST_POLL: Duration = Duration::from_secs(4);
+const MAX_POLL: Duration = Duration::from_secs(4);
 /// After a week without updates, Telegram restarts their numbering at another number.
 const NUMBERS_HOLD_SECONDS: u64 = 6 * 24 * 3_600;
 
 /// The stored position: the first update that is not durable, and the most recent updates.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Cursor {
+struct TelegramCursor {
     offset: i64,
     /// When the last update came, in seconds since 1970.
     last_seconds: u64,
-    recent: Recent,
+    recent: RecentIds,
 }
 
 /// The updates that a bot receives.
-pub(super) struct Telegram {
+pub(super) struct TelegramFeed {
     origin: String,
     zone: Zone,
-    way: Way,
-    cursor: Cursor,
+    way: TelegramTransport,
+    cursor: TelegramCursor,
 }
 
-enum Way {
-    Poll(Box<Web>),
-    Webhook(Inbox),
+enum TelegramTransport {
+    Poll(Box<PlatformClient>),
+    Webhook(WebhookInbox),
 }
 
-impl Telegram {
+impl TelegramFeed {
     /// Creates the feed; does not connect yet.
     ///
     /// # Errors
     /// [`LiveError`] when a setting is wrong, or the position cannot be read.
     pub(super) fn open(
-        settings: &LiveSettings,
+        settings: &LiveSourceSettings,
         origin: &str,
         cursor: Option<Value>,
-        inbox: Inbox,
+        inbox: WebhookInbox,
     ) -> Result<Self, LiveError> {
         let cursor = cursor.map(serde_json::from_value).transpose();
         let cursor = cursor
             .map_err(|e| LiveError::Position { name: settings.name.clone(), problem: e.to_string() })?
             .unwrap_or_default();
         let way = if settings.has_webhook() {
-            Way::Webhook(inbox)
+            TelegramTransport::Webhook(inbox)
         } else {
-            let token = Secret::read(settings, "token_env", &settings.token_env)?;
+            let token = PlatformSecret::read(settings, "token_env", &settings.token_env)?;
             let base = if settings.endpoint.is_empty() { API } else { settings.endpoint.trim_end_matches('/') };
-            Way::Poll(Box::new(Web::new(&format!("{base}/bot{}", token.reveal()), token, None)))
+            TelegramTransport::Poll(Box::new(PlatformClient::new(
+                &format!("{base}/bot{}", token.reveal()),
+                token,
+                None,
+            )))
         };
         let zone = Zone::parse(&settings.zone).map_err(|e| LiveError::of_settings(&settings.name, e))?;
         Ok(Self { origin: origin.to_owned(), zone, way, cursor })
     }
 
-    fn poll(web: &Web, cursor: &Cursor, wait: Duration) -> Result<Vec<Value>, LiveError> {
-        let wait = wait.min(LONGEST_POLL);
+    fn poll(web: &PlatformClient, cursor: &TelegramCursor, wait: Duration) -> Result<Vec<Value>, LiveError> {
+        let wait = wait.min(MAX_POLL);
         let mut request = json!({ "timeout": wait.as_secs(), "allowed_updates": WANTED });
         let is_old = now_seconds().saturating_sub(cursor.last_seconds) > NUMBERS_HOLD_SECONDS;
         if cursor.offset > 0 && !is_old {
@@ -95,7 +99,7 @@ impl Telegram {
         }
     }
 
-    fn take(&mut self, update: &Value, arrival: &mut Arrival) {
+    fn take(&mut self, update: &Value, arrival: &mut FeedArrival) {
         arrival.moved = true;
         if let Some(id) = update.get("update_id").and_then(Value::as_i64) {
             self.cursor.offset = id.saturating_add(1);
@@ -105,7 +109,7 @@ impl Telegram {
             }
         }
         let Some(message) = WANTED.iter().find_map(|kind| update.get(kind)) else {
-            return arrival.items.push(ChatItem::Skip(Skip::Unsupported));
+            return arrival.items.push(ChatItem::Skip(SkipReason::Unsupported));
         };
         arrival.items.push(bot_item(message, &self.zone, &mut arrival.unread).unwrap_or_else(
             |(conversation, reason)| {
@@ -119,16 +123,16 @@ impl Telegram {
     }
 }
 
-impl Feed for Telegram {
-    fn next(&mut self, wait: Duration) -> Result<Arrival, LiveError> {
-        let mut arrival = Arrival::default();
+impl LiveFeed for TelegramFeed {
+    fn next(&mut self, wait: Duration) -> Result<FeedArrival, LiveError> {
+        let mut arrival = FeedArrival::default();
         match &mut self.way {
-            Way::Poll(web) => {
+            TelegramTransport::Poll(web) => {
                 for update in Self::poll(web, &self.cursor, wait)? {
                     self.take(&update, &mut arrival);
                 }
             }
-            Way::Webhook(inbox) => {
+            TelegramTransport::Webhook(inbox) => {
                 for update in inbox.next_json(wait, &self.origin, &mut arrival) {
                     self.take(&update, &mut arrival);
                 }
@@ -142,7 +146,7 @@ impl Feed for Telegram {
     }
 
     fn committed(&mut self) -> Result<(), LiveError> {
-        if let Way::Webhook(inbox) = &mut self.way {
+        if let TelegramTransport::Webhook(inbox) = &mut self.way {
             inbox.confirm();
         }
         Ok(())

@@ -10,27 +10,27 @@ use tokio::sync::oneshot;
 
 use super::{
     error::LiveError,
-    secret::Secret,
-    signature::{Header, check_signed, check_slack, check_token},
+    platform_secret::PlatformSecret,
+    signature::{HeaderLookup, check_signed, check_slack, check_token},
 };
-use nouns::config::{LiveSettings, Platform};
+use types::config::{ChatPlatform, LiveSourceSettings};
 
 /// The maximum number of records in one request, as in a call of `/v1/turns`. Each may become a dead letter.
-const MOST_RECORDS: usize = 10_000;
+const MAX_RECORDS: usize = 10_000;
 
 /// The header in which Telegram sends the secret.
 const TELEGRAM_TOKEN: &str = "x-telegram-bot-api-secret-token";
 
 /// The webhook of one source.
 #[derive(Debug, Clone)]
-pub struct Webhook {
-    platform: Platform,
-    secret: Secret,
+pub struct SourceWebhook {
+    platform: ChatPlatform,
+    secret: PlatformSecret,
 }
 
 /// A request that really came from its platform.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verified {
+pub enum VerifiedRequest {
     /// Reply with this text; there is nothing to store.
     Reply(String),
     /// Pass the body to the source.
@@ -41,20 +41,20 @@ pub enum Verified {
 
 /// A body on its way to its source.
 #[derive(Debug)]
-pub struct Delivered {
+pub struct WebhookDelivery {
     /// The unchanged body.
     pub body: Vec<u8>,
     /// Signalled once everything in the body is durable; dropped if that fails.
     pub durable: oneshot::Sender<()>,
 }
 
-impl Webhook {
+impl SourceWebhook {
     /// The webhook of a source that has one.
     ///
     /// # Errors
     /// [`LiveError::Secret`] when the secret's variable is not set.
-    pub fn open(settings: &LiveSettings) -> Result<Self, LiveError> {
-        let secret = Secret::read(settings, "secret_env", &settings.secret_env)?;
+    pub fn open(settings: &LiveSourceSettings) -> Result<Self, LiveError> {
+        let secret = PlatformSecret::read(settings, "secret_env", &settings.secret_env)?;
         Ok(Self { platform: settings.platform, secret })
     }
 
@@ -62,10 +62,10 @@ impl Webhook {
     ///
     /// # Errors
     /// Why it is refused; the reply is 401.
-    pub fn verify_head(&self, header: &Header<'_>) -> Result<(), String> {
+    pub fn verify_head(&self, header: &HeaderLookup<'_>) -> Result<(), String> {
         match self.platform {
-            Platform::Telegram => check_token(self.secret.reveal(), TELEGRAM_TOKEN, header),
-            Platform::Slack | Platform::Webhook | Platform::Discord | Platform::Matrix => Ok(()),
+            ChatPlatform::Telegram => check_token(self.secret.reveal(), TELEGRAM_TOKEN, header),
+            ChatPlatform::Slack | ChatPlatform::Webhook | ChatPlatform::Discord | ChatPlatform::Matrix => Ok(()),
         }
     }
 
@@ -73,26 +73,26 @@ impl Webhook {
     ///
     /// # Errors
     /// Why it is refused; the reply is 401.
-    pub fn verify(&self, header: &Header<'_>, body: &[u8], now_seconds: i64) -> Result<Verified, String> {
+    pub fn verify(&self, header: &HeaderLookup<'_>, body: &[u8], now_seconds: i64) -> Result<VerifiedRequest, String> {
         let secret = self.secret.reveal();
         match self.platform {
-            Platform::Telegram => check_token(secret, TELEGRAM_TOKEN, header)?,
-            Platform::Slack => check_slack(secret, header, body, now_seconds)?,
-            Platform::Webhook => check_signed(secret, header, body, now_seconds)?,
-            Platform::Discord | Platform::Matrix => return Err("this platform sends no requests".to_owned()),
+            ChatPlatform::Telegram => check_token(secret, TELEGRAM_TOKEN, header)?,
+            ChatPlatform::Slack => check_slack(secret, header, body, now_seconds)?,
+            ChatPlatform::Webhook => check_signed(secret, header, body, now_seconds)?,
+            ChatPlatform::Discord | ChatPlatform::Matrix => return Err("this platform sends no requests".to_owned()),
         }
-        if self.platform == Platform::Slack
+        if self.platform == ChatPlatform::Slack
             && let Ok(value) = serde_json::from_slice::<Value>(body)
             && value.get("type").and_then(Value::as_str) == Some("url_verification")
         {
             let challenge = value.get("challenge").and_then(Value::as_str).unwrap_or_default();
-            return Ok(Verified::Reply(challenge.to_owned()));
+            return Ok(VerifiedRequest::Reply(challenge.to_owned()));
         }
-        if self.platform == Platform::Webhook && holds_more_than(body, MOST_RECORDS) {
-            let problem = format!("more than {MOST_RECORDS} records; divide them among several requests");
-            return Ok(Verified::TooMany(problem));
+        if self.platform == ChatPlatform::Webhook && holds_more_than(body, MAX_RECORDS) {
+            let problem = format!("more than {MAX_RECORDS} records; divide them among several requests");
+            return Ok(VerifiedRequest::TooMany(problem));
         }
-        Ok(Verified::Deliver)
+        Ok(VerifiedRequest::Deliver)
     }
 }
 
@@ -126,6 +126,6 @@ mod tests {
             assert!(!holds_more_than(body, records), "{body:?}");
             assert!(records == 0 || holds_more_than(body, records - 1), "{body:?}");
         }
-        assert!(holds_more_than("{}\n".repeat(MOST_RECORDS + 1).as_bytes(), MOST_RECORDS));
+        assert!(holds_more_than("{}\n".repeat(MAX_RECORDS + 1).as_bytes(), MAX_RECORDS));
     }
 }

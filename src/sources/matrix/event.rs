@@ -8,11 +8,11 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chat::{Form, NUMBER, OBJECT, OddFields, TEXT, html_to_text, shared_file};
-use nouns::model::Attachment;
+use crate::chat::{NUMBER, OBJECT, RecordForm, TEXT, UnreadFields, html_to_text, shared_file};
+use types::model::Attachment;
 
 /// The fields of an event.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("type", TEXT),
         ("event_id", TEXT),
@@ -95,7 +95,7 @@ pub(super) const FORM: Form = Form {
 
 /// An event.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Event {
+pub(super) struct MatrixEvent {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) event_id: Option<String>,
@@ -112,19 +112,19 @@ pub(super) struct Event {
 
 /// What is kept of a message until it is its turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StoredMessage {
+pub(super) struct MatrixStoredMessage {
     /// The index of its room in the reader.
     pub(super) room: usize,
     pub(super) id: String,
     pub(super) sender: String,
-    pub(super) what: What,
+    pub(super) what: MatrixEventKind,
     /// Its fields that are not read.
-    pub(super) odd: OddFields,
+    pub(super) odd: UnreadFields,
 }
 
 /// What an event is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum MatrixEventKind {
     /// Something was said.
     Said {
         /// Its content, after the edit that the server has bundled with it, if any.
@@ -153,7 +153,7 @@ pub(super) enum What {
     },
 }
 
-impl Event {
+impl MatrixEvent {
     /// Whether the content was removed.
     pub(super) fn is_redacted(&self) -> bool {
         self.unsigned.get("redacted_because").is_some()
@@ -234,7 +234,7 @@ impl Event {
 
 /// The words of a content.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Words {
+pub(super) struct MatrixContent {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
     /// The accounts that the text mentions, each as its id and the name in the text.
@@ -250,16 +250,16 @@ pub(super) struct Words {
 }
 
 /// Reads a content.
-pub(super) fn words(content: &Value) -> Words {
+pub(super) fn words(content: &Value) -> MatrixContent {
     let string = |key: &str| content.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
     let kind = string("msgtype").unwrap_or_default();
     let mentioned = content.get("m.mentions").and_then(|m| m.get("user_ids")?.as_array());
-    let mut words = Words {
+    let mut words = MatrixContent {
         bot: matches!(kind, "m.notice" | "m.server_notice"),
         action: kind == "m.emote",
         protocol: kind.starts_with("m.key.verification."),
         mentioned: mentioned.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
-        ..Words::default()
+        ..MatrixContent::default()
     };
     let url = || {
         let file = content.get("file").and_then(|f| f.get("url")?.as_str());

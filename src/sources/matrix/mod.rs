@@ -4,15 +4,15 @@
 //! room, oldest first, each as last edited; redacted ones as deletions. Encrypted events that the exporting client
 //! could not read are counted. HTML exports have neither ids nor edits and are refused.
 //!
-//! `event` defines the protocol's records, `reader` makes messages from them, and `spoken` makes chat items from the
-//! messages. `followed` reads the events of rooms live.
+//! `event` defines the protocol's records, `reader` makes messages from them, and `final_message` makes chat items from the
+//! messages. `live_rooms` reads the events of rooms live.
 
 mod event;
-mod followed;
+mod final_message;
+mod live_rooms;
 mod reader;
-mod spoken;
 #[cfg(test)]
 mod tests;
 
-pub(super) use followed::{Followed, Rooms};
+pub(super) use live_rooms::{MatrixEventOutcome, MatrixLiveRooms};
 pub(super) use reader::FORMAT;

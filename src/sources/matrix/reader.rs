@@ -13,25 +13,26 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    event::{Event, FORM as FORM_OF_EVENTS, StoredMessage, What, quotation},
-    spoken::{FinalMessage, account, display_name},
+    event::{FORM as FORM_OF_EVENTS, MatrixEvent, MatrixEventKind, MatrixStoredMessage, quotation},
+    final_message::{MatrixFinalMessage, account, display_name},
 };
 use crate::{
     chat::{
-        Account, ChatItem, Conversation, Element, FileStep, JsonFiles, Privacy, Reordered, Sample, Skip, TimeOrder,
-        TimedRecord, Tree, Unordered, Unread, begins_with_key, has_json_keys,
+        Account, ChatItem, Conversation, ConversationPrivacy, ExportTree, FileSample, JsonElement, JsonFileItem,
+        JsonFiles, SkipReason, TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts,
+        begins_with_key, has_json_keys,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
-    trimmed::Trimmed,
+    format::{FormatOpener, SourceFormat},
+    trimmed_text::TrimmedText,
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
 
 /// The conversation of a record that cannot be read: its room if it states one, and its file.
-type Place = (Option<usize>, usize);
+type MatrixPlace = (Option<usize>, usize);
 
 /// Element's JSON export.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -40,7 +41,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("rooms"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Matrix::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(MatrixReader::open(settings)?)))),
 };
 
 const ROOM_NAME: usize = 3;
@@ -49,7 +50,7 @@ const PATHS: [&str; 4] = ["messages/*", "chunk/*", "*", "room_name"];
 const HEAD_BYTES: u64 = 64 << 10;
 const REMEDY: &str = "export the room again and choose JSON as the format";
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return is_export(sample.head()) || is_html(sample.head());
     }
@@ -70,11 +71,11 @@ fn is_html(head: &str) -> bool {
 }
 
 /// Rooms that are read event by event.
-struct Matrix {
+struct MatrixReader {
     files: JsonFiles,
     /// The number of the file that is read.
     file: usize,
-    rooms: Vec<Room>,
+    rooms: Vec<MatrixRoom>,
     /// The index of each room by its id, and of one room for each file without room ids.
     by_id: HashMap<String, usize>,
     /// The room name in the file that is being read, and the rooms of its events.
@@ -85,7 +86,7 @@ struct Matrix {
     /// Names of members, each with the time of the event that states it.
     names: HashMap<(usize, String), (i64, String)>,
     /// Edits of each message.
-    edits: HashMap<String, Vec<Edit>>,
+    edits: HashMap<String, Vec<MatrixEdit>>,
     /// When events were removed.
     removed: HashMap<String, u64>,
     /// The events that began a thread.
@@ -93,26 +94,26 @@ struct Matrix {
     /// Hashes of the ids of messages, and of other events that may be removed.
     messages: HashSet<u64>,
     others: HashSet<u64>,
-    unread: Unread,
-    trimmed: Trimmed,
+    unread: UnreadCounts,
+    trimmed: TrimmedText,
 }
 
-struct Room {
+struct MatrixRoom {
     id: Option<String>,
     name: Option<String>,
     conversation: Option<Arc<Conversation>>,
 }
 
-struct Edit {
+struct MatrixEdit {
     id: String,
     sender: String,
     unix_ms: u64,
     content: Value,
 }
 
-impl Matrix {
+impl MatrixReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let is_file = tree.is_file();
         let (mut names, mut html) = (Vec::new(), false);
         let mut expects_list = !is_file;
@@ -162,8 +163,8 @@ impl Matrix {
             roots: HashSet::new(),
             messages: HashSet::new(),
             others: HashSet::new(),
-            unread: Unread::default(),
-            trimmed: Trimmed::default(),
+            unread: UnreadCounts::default(),
+            trimmed: TrimmedText::default(),
         })
     }
 
@@ -173,7 +174,7 @@ impl Matrix {
         let room = match self.by_id.get(&key) {
             Some(room) => *room,
             None => {
-                self.rooms.push(Room { id: id.map(str::to_owned), name: None, conversation: None });
+                self.rooms.push(MatrixRoom { id: id.map(str::to_owned), name: None, conversation: None });
                 self.by_id.insert(key, self.rooms.len() - 1);
                 self.rooms.len() - 1
             }
@@ -191,7 +192,8 @@ impl Matrix {
         if room.conversation.is_none() {
             let name = room.name.clone().filter(|n| !n.trim().is_empty()).or_else(|| room.id.clone()).unwrap_or(stem);
             let id = room.id.clone().unwrap_or_else(|| name.clone());
-            room.conversation = Some(Arc::new(Conversation { workspace: None, id, name, privacy: Privacy::Open }));
+            room.conversation =
+                Some(Arc::new(Conversation { workspace: None, id, name, privacy: ConversationPrivacy::Open }));
         }
         room.conversation.clone()
     }
@@ -201,19 +203,19 @@ impl Matrix {
         &self,
         letter: &DeadLetter,
         room: Option<usize>,
-        order: &mut TimeOrder,
+        order: &mut TimeSorter,
     ) -> Result<Option<ChatItem>, SourceError> {
-        let place: Place = (room, self.file);
+        let place: MatrixPlace = (room, self.file);
         order.add_reject(&place, letter)?;
         Ok(None)
     }
 
     /// Reads an event.
-    fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+    fn take(&mut self, element: &JsonElement, order: &mut TimeSorter) -> Result<Option<ChatItem>, SourceError> {
         let origin = self.files.origin(self.file);
-        let read = element
-            .parse::<Value>(&origin)
-            .and_then(|value| FORM_OF_EVENTS.read::<Event>(value).map_err(|reason| element.reject(&origin, reason)));
+        let read = element.parse::<Value>(&origin).and_then(|value| {
+            FORM_OF_EVENTS.read::<MatrixEvent>(value).map_err(|reason| element.reject(&origin, reason))
+        });
         let (mut event, odd) = match read {
             Ok(read) => read,
             Err(letter) => {
@@ -230,14 +232,14 @@ impl Matrix {
         let missing =
             |field: &str| element.reject(&origin, format!("{field}: missing; write it as Element exports it"));
         if event.state_key.is_some() || event.kind.starts_with("m.call.") {
-            return Ok(Some(ChatItem::Skip(Skip::ServiceMessage)));
+            return Ok(Some(ChatItem::Skip(SkipReason::ServiceMessage)));
         }
         if event.kind == "m.reaction" {
             self.others.extend(event.event_id.as_deref().map(hash));
-            return Ok(Some(ChatItem::Skip(Skip::unsupported(&event.kind))));
+            return Ok(Some(ChatItem::Skip(SkipReason::unsupported(&event.kind))));
         }
         if !event.is_message() && event.kind != "m.room.redaction" {
-            return Ok(Some(ChatItem::Skip(Skip::unsupported(&event.kind))));
+            return Ok(Some(ChatItem::Skip(SkipReason::unsupported(&event.kind))));
         }
         let Some(id) = event.event_id.clone() else {
             return self.reject(&missing("event_id"), Some(room), order);
@@ -251,28 +253,28 @@ impl Matrix {
         };
         let what = if event.kind == "m.room.redaction" {
             let Some(of) = event.removed().map(str::to_owned) else {
-                return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+                return Ok(Some(ChatItem::Skip(SkipReason::Unsupported)));
             };
             self.removed.insert(of.clone(), u64::try_from(unix_ms).unwrap_or(0));
-            What::Redaction { of }
+            MatrixEventKind::Redaction { of }
         } else if event.is_redacted() {
             self.messages.insert(hash(&id));
-            What::Redacted { version: event.redacted_at() }
+            MatrixEventKind::Redacted { version: event.redacted_at() }
         } else if event.is_encrypted() {
             self.messages.insert(hash(&id));
-            return Ok(Some(ChatItem::Skip(Skip::Encrypted)));
+            return Ok(Some(ChatItem::Skip(SkipReason::Encrypted)));
         } else if let Some(of) = event.edited().map(str::to_owned) {
             let Some(content) = event.content.get("m.new_content").cloned() else {
-                return Ok(Some(ChatItem::Skip(Skip::Unsupported)));
+                return Ok(Some(ChatItem::Skip(SkipReason::Unsupported)));
             };
             self.others.insert(hash(&id));
             let unix_ms = u64::try_from(unix_ms).unwrap_or(0);
-            let edit = Edit { id: id.clone(), sender: sender.clone(), unix_ms, content };
+            let edit = MatrixEdit { id: id.clone(), sender: sender.clone(), unix_ms, content };
             self.edits.entry(of.clone()).or_default().push(edit);
-            What::Edit { of }
+            MatrixEventKind::Edit { of }
         } else {
             if !self.messages.insert(hash(&id)) {
-                return Ok(Some(ChatItem::Skip(Skip::Copy)));
+                return Ok(Some(ChatItem::Skip(SkipReason::Copy)));
             }
             let (thread, reply_to) = (event.thread().map(str::to_owned), event.reply_to().map(str::to_owned));
             self.roots.extend(thread.clone());
@@ -280,16 +282,16 @@ impl Matrix {
                 self.roots.insert(id.clone());
             }
             let (content, version) = event.edited_content();
-            What::Said { content, version, thread, reply_to }
+            MatrixEventKind::Said { content, version, thread, reply_to }
         };
-        let payload = serde_json::to_vec(&StoredMessage { room, id, sender, what, odd }).unwrap_or_default();
+        let payload = serde_json::to_vec(&MatrixStoredMessage { room, id, sender, what, odd }).unwrap_or_default();
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
         order.add(TimedRecord { unix_ms, file, line: element.line, payload })?;
         Ok(None)
     }
 
     /// Keeps a member's name; the last one counts.
-    fn member(&mut self, room: usize, event: &Event) {
+    fn member(&mut self, room: usize, event: &MatrixEvent) {
         let before = || display_name(event.unsigned.get("prev_content"));
         let (Some(account), Some(name)) = (&event.state_key, display_name(Some(&event.content)).or_else(before)) else {
             return;
@@ -306,27 +308,27 @@ impl Matrix {
     }
 
     /// The last edit of a message that was not redacted; only edits by the message's author count.
-    fn last_edit(&self, id: &str, sender: &str) -> Option<&Edit> {
+    fn last_edit(&self, id: &str, sender: &str) -> Option<&MatrixEdit> {
         let edits = self.edits.get(id)?.iter().filter(|e| e.sender == sender && !self.removed.contains_key(&e.id));
         edits.max_by(|a, b| (a.unix_ms, &a.id).cmp(&(b.unix_ms, &b.id)))
     }
 
     fn message(
         &mut self,
-        kept: StoredMessage,
+        kept: MatrixStoredMessage,
         conversation: Arc<Conversation>,
         unix_ms: i64,
     ) -> Result<ChatItem, String> {
-        let StoredMessage { room, id, sender, what, odd } = kept;
-        let What::Said { mut content, mut version, thread, reply_to } = what else {
-            return Ok(ChatItem::Skip(Skip::Copy));
+        let MatrixStoredMessage { room, id, sender, what, odd } = kept;
+        let MatrixEventKind::Said { mut content, mut version, thread, reply_to } = what else {
+            return Ok(ChatItem::Skip(SkipReason::Copy));
         };
         if let Some(edit) = self.last_edit(&id, &sender).filter(|e| e.unix_ms >= version) {
             (content, version) = (edit.content.clone(), edit.unix_ms);
         }
         let thread = thread.or_else(|| self.roots.contains(&id).then(|| id.clone()));
         let quotation = quotation(&content);
-        let spoken = FinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        let spoken = MatrixFinalMessage { conversation, id, sender, unix_ms, content, version, thread, reply_to };
         let item = spoken.item(&|id| self.account(room, id));
         if matches!(item, ChatItem::Message(_)) {
             self.trimmed.add("quotation", &quotation);
@@ -335,16 +337,16 @@ impl Matrix {
     }
 }
 
-impl Unordered for Matrix {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for MatrixReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some((file, step)) = self.files.step()? else { return Ok(false) };
         self.file = file;
         match step {
-            FileStep::Element(element) if element.path == ROOM_NAME && element.problem.is_none() => {
+            JsonFileItem::Element(element) if element.path == ROOM_NAME && element.problem.is_none() => {
                 self.name = serde_json::from_slice(&element.bytes).ok();
             }
-            FileStep::Element(element) => found.extend(self.take(&element, order)?),
-            FileStep::End => {
+            JsonFileItem::Element(element) => found.extend(self.take(&element, order)?),
+            JsonFileItem::End => {
                 if self.in_file.is_empty() && self.name.is_some() {
                     self.room(None);
                 }
@@ -363,38 +365,42 @@ impl Unordered for Matrix {
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
-        if let Some(((room, file), letter)) = record.rejected::<Place>() {
+        if let Some(((room, file), letter)) = record.rejected::<MatrixPlace>() {
             // A file is the export of one room, also where a record does not say so.
             let room = room.or_else(|| self.file_rooms.get(file).copied().flatten());
             let conversation = room.and_then(|room| self.conversation(room));
             return ChatItem::Reject { conversation, letter };
         }
         let origin = format!("{}:{}", self.files.origin(record.file as usize), record.line);
-        let kept: StoredMessage = match serde_json::from_slice(&record.payload) {
+        let kept: MatrixStoredMessage = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
             Err(e) => {
                 let letter = DeadLetter::new(origin, format!("{e}; import the file again"), &record.payload);
                 return ChatItem::Reject { conversation: None, letter };
             }
         };
-        let Some(conversation) = self.conversation(kept.room) else { return ChatItem::Skip(Skip::Unsupported) };
+        let Some(conversation) = self.conversation(kept.room) else { return ChatItem::Skip(SkipReason::Unsupported) };
         match &kept.what {
-            What::Redacted { version } => ChatItem::Deletion { conversation, id: kept.id, version: *version },
-            What::Redaction { of } if self.messages.contains(&hash(of)) || self.others.contains(&hash(of)) => {
-                // The removed message is itself in the export, and says that it was removed.
-                ChatItem::Skip(Skip::Copy)
+            MatrixEventKind::Redacted { version } => {
+                ChatItem::Deletion { conversation, id: kept.id, version: *version }
             }
-            What::Redaction { of } => {
+            MatrixEventKind::Redaction { of }
+                if self.messages.contains(&hash(of)) || self.others.contains(&hash(of)) =>
+            {
+                // The removed message is itself in the export, and says that it was removed.
+                ChatItem::Skip(SkipReason::Copy)
+            }
+            MatrixEventKind::Redaction { of } => {
                 let version = self.removed.get(of).copied();
                 ChatItem::Deletion { conversation, id: of.clone(), version }
             }
-            What::Edit { of } if self.messages.contains(&hash(of)) => ChatItem::Skip(Skip::Copy),
-            What::Edit { .. } => {
+            MatrixEventKind::Edit { of } if self.messages.contains(&hash(of)) => ChatItem::Skip(SkipReason::Copy),
+            MatrixEventKind::Edit { .. } => {
                 let reason = "it edits a message that the export does not hold; export the room from an earlier day";
                 let letter = DeadLetter::new(origin, reason.to_owned(), &record.payload);
                 ChatItem::Reject { conversation: Some(conversation), letter }
             }
-            What::Said { .. } => match self.removed.get(&kept.id) {
+            MatrixEventKind::Said { .. } => match self.removed.get(&kept.id) {
                 Some(version) => ChatItem::Deletion { conversation, id: kept.id, version: Some(*version) },
                 None => self.message(kept, conversation.clone(), record.unix_ms).unwrap_or_else(|reason| {
                     let letter = DeadLetter::new(origin, reason, &record.payload);
@@ -408,7 +414,7 @@ impl Unordered for Matrix {
         self.unread.counts().clone()
     }
 
-    fn trimmed(&self) -> Trimmed {
+    fn trimmed(&self) -> TrimmedText {
         self.trimmed.clone()
     }
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatMessage, Skip},
-    format::Opener,
+    chat::{ChatItem, ChatMessage, SkipReason},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 fn items_of(files: &[(&str, String)]) -> Result<Vec<ChatItem>, SourceError> {
     let home = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn items_of(files: &[(&str, String)]) -> Result<Vec<ChatItem>, SourceError> {
         std::fs::write(home.path().join(name), text).unwrap();
     }
     let path = if let [(name, _)] = files { home.path().join(name) } else { home.path().to_owned() };
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat format") };
     let mut reader = open(&SourceSettings::new("matrix", path))?;
     let mut items = Vec::new();
     while let Some(item) = reader.next()? {
@@ -56,7 +56,7 @@ fn line(item: &ChatItem) -> String {
     match item {
         ChatItem::Message(m) => format!("{} v{} {}: {}", m.id, m.version % 1_000, m.author.name, m.text),
         ChatItem::Deletion { id, version, .. } => format!("deletes {id} {:?}", version.map(|v| v % 1_000)),
-        ChatItem::Skip(Skip::UnsupportedKind(kind)) => format!("Unsupported {kind}"),
+        ChatItem::Skip(SkipReason::UnsupportedKind(kind)) => format!("Unsupported {kind}"),
         ChatItem::Skip(skip) => format!("{skip:?}"),
         ChatItem::Reject { letter, .. } => {
             format!("reject {} {}", letter.origin.rsplit('/').next().unwrap(), letter.reason)
@@ -350,7 +350,7 @@ fn what_clients_quote_before_an_answer_is_counted_and_shown() {
         said("$3", json!({"msgtype": "m.text", "body": "> my own quote\n\nyes"})),
     ];
     std::fs::write(&path, export(&events)).unwrap();
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat format") };
     let mut reader = open(&SourceSettings::new("matrix", path)).unwrap();
     while reader.next().unwrap().is_some() {}
     assert_eq!(reader.trimmed().counts(), "quotation of 2 messages (12 words)");

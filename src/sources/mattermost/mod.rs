@@ -5,9 +5,9 @@
 //! renamed counts as a new one. It orders posts by random ids, so everything is read before the first message is
 //! returned.
 //!
-//! `export` defines the format's records; `reader` makes messages from them.
+//! `export_lines` defines the format's records; `reader` makes messages from them.
 
-mod export;
+mod export_lines;
 mod reader;
 #[cfg(test)]
 mod tests;

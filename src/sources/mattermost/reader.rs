@@ -12,20 +12,23 @@ use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use super::export::{ChannelLine, ExportLine, PlacedPost, PostLine, UserLine, cards};
+use super::export_lines::{
+    MattermostChannelLine, MattermostLine, MattermostPostLine, MattermostPostPlace, MattermostUserLine, cards,
+};
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, OddFields, PositionalIds, Privacy, Reordered, Sample, Skip,
-        TimeOrder, TimedRecord, Tree, Unordered, Unread, shared_file,
+        Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, FileSample, PositionalIds,
+        SkipReason, TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts, UnreadFields,
+        shared_file,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
-    lines::{Line, Lines},
+    format::{FormatOpener, SourceFormat},
+    lines::{StreamLine, StreamLines},
     zone::Zone,
 };
-use nouns::{
+use types::{
     config::SourceSettings,
-    half_characters::without_half_characters,
+    lone_surrogates::replace_lone_surrogates,
     model::{Attachment, DeadLetter},
 };
 
@@ -36,7 +39,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("channels"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Mattermost::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(MattermostReader::open(settings)?)))),
 };
 
 /// The longest line: a post and all its replies are on one line.
@@ -47,7 +50,7 @@ const MAX_MEMBERS_BYTES: usize = 100;
 static MENTION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(^|[^\w@./-])@([a-z0-9][a-z0-9._-]*)").ok());
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     let shows = |head: &str| {
         // The last line of a sample may be cut.
         head.lines().take(3).filter_map(|line| serde_json::from_str::<Value>(line).ok()).any(|line| {
@@ -68,38 +71,38 @@ fn is_export(entry: &str) -> bool {
 }
 
 /// An export that is read line by line.
-struct Mattermost {
-    tree: Tree,
+struct MattermostReader {
+    tree: ExportTree,
     zone: Zone,
     /// The files that hold lines, and the index of the one that is being read.
     files: Vec<String>,
     file: usize,
-    lines: Option<Lines>,
+    lines: Option<StreamLines>,
     /// The size of the files that were read completely, and of all files.
     read_bytes: u64,
     total_bytes: u64,
-    users: HashMap<String, User>,
-    channels: HashMap<(String, String), Channel>,
-    conversations: HashMap<Place, Arc<Conversation>>,
+    users: HashMap<String, MattermostUser>,
+    channels: HashMap<(String, String), MattermostChannel>,
+    conversations: HashMap<MattermostPlace, Arc<Conversation>>,
     /// The ids of one moment. Posts come in order of time, so a post's id depends on no other moment.
-    ids: HashMap<Place, PositionalIds>,
+    ids: HashMap<MattermostPlace, PositionalIds>,
     ids_at: i64,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
-struct User {
+struct MattermostUser {
     name: String,
     bot: bool,
 }
 
-struct Channel {
+struct MattermostChannel {
     name: String,
     open: bool,
 }
 
 /// Where something was said, by the names in the export.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-enum Place {
+enum MattermostPlace {
     /// A team's channel.
     Channel(String, String),
     /// The members of a direct channel, sorted.
@@ -108,8 +111,8 @@ enum Place {
 
 /// What is kept of a post until it is its turn.
 #[derive(Serialize, Deserialize)]
-struct StoredPost {
-    place: Place,
+struct MattermostStoredPost {
+    place: MattermostPlace,
     user: String,
     kind: String,
     message: String,
@@ -121,15 +124,15 @@ struct StoredPost {
     root: Option<(i64, String)>,
     is_reply: bool,
     /// Its fields that are not read.
-    odd: OddFields,
+    odd: UnreadFields,
 }
 
 /// What is wrong with a record, and where it was said if that is known.
-type Problem = (Option<Place>, String);
+type MattermostProblem = (Option<MattermostPlace>, String);
 
-impl Mattermost {
+impl MattermostReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let is_file = tree.is_file();
         let entries = tree.entries().iter().filter(|e| is_file || is_export(&e.name));
         let (files, sizes): (Vec<String>, Vec<u64>) = entries.map(|e| (e.name.clone(), e.bytes)).unzip();
@@ -155,7 +158,7 @@ impl Mattermost {
             conversations: HashMap::new(),
             ids: HashMap::new(),
             ids_at: i64::MIN,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         })
     }
 
@@ -168,9 +171,9 @@ impl Mattermost {
     fn reject(
         &self,
         line: u64,
-        (place, reason): Problem,
+        (place, reason): MattermostProblem,
         payload: &[u8],
-        order: &mut TimeOrder,
+        order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         let letter = DeadLetter::new(self.origin(self.file, line), reason, payload);
@@ -184,7 +187,12 @@ impl Mattermost {
     }
 
     /// Reads a line.
-    fn take(&mut self, line: &Line, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
+    fn take(
+        &mut self,
+        line: &StreamLine,
+        order: &mut TimeSorter,
+        found: &mut VecDeque<ChatItem>,
+    ) -> Result<(), SourceError> {
         if let Some(length) = line.too_long {
             let reason = format!("the line has {length} bytes, more than {MAX_LINE_BYTES}; split its thread in two");
             return self.reject(line.number, (None, reason), &line.bytes, order, found);
@@ -192,8 +200,8 @@ impl Mattermost {
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let bytes = without_half_characters(&line.bytes);
-        let export: ExportLine<'_> = match serde_json::from_slice(&bytes) {
+        let bytes = replace_lone_surrogates(&line.bytes);
+        let export: MattermostLine<'_> = match serde_json::from_slice(&bytes) {
             Ok(export) => export,
             Err(e) => {
                 let reason = format!("{e}; write one JSON object with its type per line, as the bulk export does");
@@ -204,19 +212,21 @@ impl Mattermost {
             "channel" => export.channel.map(|c| serde_json::from_str(c.get()).map(|c| self.channel(c))),
             "user" => export.user.map(|u| serde_json::from_str(u.get()).map(|u| self.user(&u, false))),
             "bot" => export.bot.map(|b| serde_json::from_str(b.get()).map(|b| self.user(&b, true))),
-            "post" | "direct_post" => match export.post.or(export.direct_post).map(|p| (p, PostLine::read(p))) {
-                Some((_, Ok((post, odd)))) => return self.post(post, odd, line, order, found),
-                Some((post, Err(reason))) => {
-                    let problem = (place_of_damaged(post), format!("{}: {reason}", export.kind));
-                    return self.reject(line.number, problem, &line.bytes, order, found);
+            "post" | "direct_post" => {
+                match export.post.or(export.direct_post).map(|p| (p, MattermostPostLine::read(p))) {
+                    Some((_, Ok((post, odd)))) => return self.post(post, odd, line, order, found),
+                    Some((post, Err(reason))) => {
+                        let problem = (place_of_damaged(post), format!("{}: {reason}", export.kind));
+                        return self.reject(line.number, problem, &line.bytes, order, found);
+                    }
+                    None => None,
                 }
-                None => None,
-            },
+            }
             // These hold no words.
             "version" | "info" | "team" | "scheme" | "role" | "emoji" | "direct_channel" => return Ok(()),
             // A type that a later version may have added.
             other => {
-                found.push_back(ChatItem::Skip(Skip::unsupported(other)));
+                found.push_back(ChatItem::Skip(SkipReason::unsupported(other)));
                 return Ok(());
             }
         };
@@ -228,23 +238,23 @@ impl Mattermost {
         self.reject(line.number, (None, reason), &line.bytes, order, found)
     }
 
-    fn channel(&mut self, line: ChannelLine) {
+    fn channel(&mut self, line: MattermostChannelLine) {
         let name = line.display_name.filter(|n| !n.trim().is_empty()).unwrap_or_else(|| line.name.clone());
-        let channel = Channel { name, open: line.kind.as_deref() == Some("O") };
+        let channel = MattermostChannel { name, open: line.kind.as_deref() == Some("O") };
         self.channels.insert((line.team.unwrap_or_default(), line.name), channel);
     }
 
-    fn user(&mut self, line: &UserLine, bot: bool) {
-        self.users.insert(line.username.to_lowercase(), User { name: line.name(), bot });
+    fn user(&mut self, line: &MattermostUserLine, bot: bool) {
+        self.users.insert(line.username.to_lowercase(), MattermostUser { name: line.name(), bot });
     }
 
     /// Keeps a post and its replies.
     fn post(
         &mut self,
-        mut post: PostLine,
-        odd: OddFields,
-        line: &Line,
-        order: &mut TimeOrder,
+        mut post: MattermostPostLine,
+        odd: UnreadFields,
+        line: &StreamLine,
+        order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         let replies = post.replies.take().unwrap_or_default();
@@ -259,7 +269,7 @@ impl Mattermost {
             Err(problem) => self.reject(line.number, problem, &line.bytes, order, found)?,
         }
         for reply in replies {
-            let read = PostLine::read(&reply).map_err(|e| (Some(place.clone()), format!("replies: {e}")));
+            let read = MattermostPostLine::read(&reply).map_err(|e| (Some(place.clone()), format!("replies: {e}")));
             let kept = read.and_then(|(reply, odd)| keep(reply, odd, place.clone(), root.clone(), true));
             match kept {
                 Ok((unix_ms, payload)) => order.add(self.timed(unix_ms, line.number, payload))?,
@@ -274,22 +284,26 @@ impl Mattermost {
     }
 
     /// The conversation of a place, once all lines of channels and users are known.
-    fn conversation(&mut self, place: &Place) -> Arc<Conversation> {
+    fn conversation(&mut self, place: &MattermostPlace) -> Arc<Conversation> {
         if let Some(conversation) = self.conversations.get(place) {
             return conversation.clone();
         }
         let conversation = Arc::new(match place {
-            Place::Channel(team, channel) => {
+            MattermostPlace::Channel(team, channel) => {
                 // A channel without a line of its own may be private.
                 let known = self.channels.get(&(team.clone(), channel.clone()));
                 Conversation {
                     workspace: (!team.is_empty()).then(|| team.clone()),
                     id: channel.clone(),
                     name: known.map_or_else(|| channel.clone(), |c| c.name.clone()),
-                    privacy: if known.is_some_and(|c| c.open) { Privacy::Open } else { Privacy::Private },
+                    privacy: if known.is_some_and(|c| c.open) {
+                        ConversationPrivacy::Open
+                    } else {
+                        ConversationPrivacy::Private
+                    },
                 }
             }
-            Place::Direct(members) => {
+            MattermostPlace::Direct(members) => {
                 let id = members.join(",");
                 let names: Vec<String> = members.iter().map(|m| self.account(m).name).collect();
                 Conversation {
@@ -300,7 +314,7 @@ impl Mattermost {
                         id
                     },
                     name: names.join(", "),
-                    privacy: Privacy::Direct,
+                    privacy: ConversationPrivacy::Direct,
                 }
             }
         });
@@ -319,7 +333,7 @@ impl Mattermost {
     }
 
     /// The author. A webhook writes under the account of the person who made it.
-    fn author(&self, kept: &StoredPost) -> Account {
+    fn author(&self, kept: &MattermostStoredPost) -> Account {
         let account = self.account(&kept.user);
         let prop = |key: &str| kept.props.as_ref().and_then(|p| p.get(key));
         let is_set = |key: &str| prop(key).is_some_and(|v| v.as_bool() == Some(true) || v.as_str() == Some("true"));
@@ -357,11 +371,11 @@ impl Mattermost {
     }
 }
 
-impl Unordered for Mattermost {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for MattermostReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some(name) = self.files.get(self.file) else { return Ok(false) };
         if self.lines.is_none() {
-            self.lines = Some(Lines::with_max_bytes(self.tree.read(name)?, MAX_LINE_BYTES));
+            self.lines = Some(StreamLines::with_max_bytes(self.tree.read(name)?, MAX_LINE_BYTES));
         }
         let Some(lines) = &mut self.lines else { return Ok(false) };
         match lines.next() {
@@ -377,11 +391,11 @@ impl Unordered for Mattermost {
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
-        if let Some((place, letter)) = record.rejected::<Place>() {
+        if let Some((place, letter)) = record.rejected::<MattermostPlace>() {
             return ChatItem::Reject { conversation: Some(self.conversation(&place)), letter };
         }
         let origin = self.origin(record.file as usize, record.line);
-        let kept: StoredPost = match serde_json::from_slice(&record.payload) {
+        let kept: MattermostStoredPost = match serde_json::from_slice(&record.payload) {
             Ok(kept) => kept,
             Err(e) => {
                 let letter = DeadLetter::new(origin, format!("{e}; import the file again"), &record.payload);
@@ -390,7 +404,7 @@ impl Unordered for Mattermost {
         };
         // The Calls plugin writes a notice when somebody starts a call.
         if kept.kind.starts_with("system_") || kept.kind.starts_with("custom_calls") {
-            return ChatItem::Skip(Skip::ServiceMessage);
+            return ChatItem::Skip(SkipReason::ServiceMessage);
         }
         let Some(time) = self.zone.at_unix_ms(record.unix_ms) else {
             let reason = format!("create_at: {} is out of range; write milliseconds since 1970", record.unix_ms);
@@ -420,7 +434,7 @@ impl Unordered for Mattermost {
         }));
         if text.is_empty() && attachments.is_empty() {
             return match kept.odd.without_words() {
-                None => ChatItem::Skip(Skip::Empty),
+                None => ChatItem::Skip(SkipReason::Empty),
                 Some(reason) => ChatItem::Reject {
                     conversation: Some(conversation),
                     letter: DeadLetter::new(origin, reason, &record.payload),
@@ -453,46 +467,50 @@ impl Unordered for Mattermost {
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.lines.as_ref().map_or(0, Lines::read_bytes), self.total_bytes)
+        (self.read_bytes + self.lines.as_ref().map_or(0, StreamLines::read_bytes), self.total_bytes)
     }
 }
 
 /// Where a post was written.
-fn place(team: Option<&str>, channel: Option<&str>, members: Option<&[String]>) -> Result<Place, Problem> {
+fn place(
+    team: Option<&str>,
+    channel: Option<&str>,
+    members: Option<&[String]>,
+) -> Result<MattermostPlace, MattermostProblem> {
     let Some(members) = members else {
         let channel = channel.filter(|c| !c.is_empty());
         let channel = channel.ok_or_else(|| (None, "channel: missing; write the channel's name".to_owned()))?;
-        return Ok(Place::Channel(team.unwrap_or_default().to_owned(), channel.to_owned()));
+        return Ok(MattermostPlace::Channel(team.unwrap_or_default().to_owned(), channel.to_owned()));
     };
     let mut members: Vec<String> = members.iter().filter(|m| !m.is_empty()).cloned().collect();
     members.sort();
     members.dedup();
     if members.is_empty() {
         let reason = "channel_members: empty, so it is not known who could read it; write the members' names";
-        return Err((Some(Place::Direct(Vec::new())), reason.to_owned()));
+        return Err((Some(MattermostPlace::Direct(Vec::new())), reason.to_owned()));
     }
-    Ok(Place::Direct(members))
+    Ok(MattermostPlace::Direct(members))
 }
 
 /// Where a post was written that cannot be read; `None` if that part of it cannot be read either.
-fn place_of_damaged(post: &RawValue) -> Option<Place> {
-    let PlacedPost { team, channel, channel_members } = serde_json::from_str(post.get()).ok()?;
+fn place_of_damaged(post: &RawValue) -> Option<MattermostPlace> {
+    let MattermostPostPlace { team, channel, channel_members } = serde_json::from_str(post.get()).ok()?;
     place(team.as_deref(), channel.as_deref(), channel_members.as_deref()).ok()
 }
 
 /// The record that is kept of a post, with its time.
 fn keep(
-    mut post: PostLine,
-    odd: OddFields,
-    place: Place,
+    mut post: MattermostPostLine,
+    odd: UnreadFields,
+    place: MattermostPlace,
     root: Option<(i64, String)>,
     is_reply: bool,
-) -> Result<(i64, Vec<u8>), Problem> {
+) -> Result<(i64, Vec<u8>), MattermostProblem> {
     let files = post.files();
     let wrong = |reason: &str| (Some(place.clone()), reason.to_owned());
     let user = post.user.filter(|u| !u.trim().is_empty()).ok_or_else(|| wrong("user: missing; write the author"))?;
     let unix_ms = post.create_at.ok_or_else(|| wrong("create_at: missing; write milliseconds since 1970"))?;
-    let kept = StoredPost {
+    let kept = MattermostStoredPost {
         user,
         kind: post.kind.unwrap_or_default(),
         message: post.message.unwrap_or_default(),

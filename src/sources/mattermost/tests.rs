@@ -9,10 +9,10 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Conversation, Privacy, Sample, items_of, lines_of},
-    format::Opener,
+    chat::{ChatItem, ChatReader, Conversation, ConversationPrivacy, FileSample, items_of, lines_of},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 const HEAD: &str = r#"{"type":"version","version":1,"info":{"generator":"mattermost-server","version":"9.5.0"}}
 {"type":"team","team":{"name":"core","display_name":"Core","type":"O"}}
@@ -24,7 +24,7 @@ const HEAD: &str = r#"{"type":"version","version":1,"info":{"generator":"matterm
 "#;
 
 fn open(path: &std::path::Path) -> Result<Box<dyn ChatReader>, SourceError> {
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
     open(&SourceSettings::new("mattermost", path))
 }
 
@@ -168,11 +168,11 @@ fn who_can_read_a_conversation_follows_from_its_channel_or_its_members() {
     assert_eq!(
         found,
         [
-            (None, "ann,bo", "Ann Lee, Bobby", Privacy::Direct),
-            (None, "ann,bo", "Ann Lee, Bobby", Privacy::Direct),
-            (Some("core"), "board", "Board", Privacy::Private),
-            (Some("core"), "gone", "gone", Privacy::Private),
-            (Some("core"), "town-square", "Town Square", Privacy::Open),
+            (None, "ann,bo", "Ann Lee, Bobby", ConversationPrivacy::Direct),
+            (None, "ann,bo", "Ann Lee, Bobby", ConversationPrivacy::Direct),
+            (Some("core"), "board", "Board", ConversationPrivacy::Private),
+            (Some("core"), "gone", "gone", ConversationPrivacy::Private),
+            (Some("core"), "town-square", "Town Square", ConversationPrivacy::Open),
         ]
     );
 }
@@ -189,7 +189,7 @@ fn empty_channel_members_are_rejected_as_direct_messages() {
     );
     assert_eq!(
         conversation(&items(line)[0]).privacy,
-        Privacy::Direct,
+        ConversationPrivacy::Direct,
         "it is a dead letter only if direct messages are read"
     );
 }
@@ -200,7 +200,7 @@ fn a_damaged_post_has_its_channel_also_where_its_line_follows() {
 {"type":"channel","channel":{"team":"core","name":"late","display_name":"Late","type":"O"}}"#;
     let items = items(lines);
     let late = conversation(&items[0]);
-    assert_eq!((items.len(), late.name.as_str(), late.privacy), (1, "Late", Privacy::Open));
+    assert_eq!((items.len(), late.name.as_str(), late.privacy), (1, "Late", ConversationPrivacy::Open));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn an_archive_is_read_and_what_was_attached_is_not() {
         archive.write_all(content.as_bytes()).unwrap();
     }
     archive.finish().unwrap();
-    assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()));
     let mut reader = open(&path).unwrap();
     assert_eq!(lines_of(&mut *reader), ["1000/ann 1970-01-01T00:00:01Z Ann Lee: hello"]);
     let progress = reader.progress();
@@ -283,7 +283,7 @@ fn other_files_do_not_look_like_it() {
         ("", false),
     ] {
         fs::write(&path, content).unwrap();
-        assert_eq!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), expected, "{content}");
+        assert_eq!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()), expected, "{content}");
     }
 }
 

@@ -11,14 +11,14 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    date::{MailDate, sent},
-    own_words::{OwnWords, own_words},
+    mail_date::{MailDate, mail_date},
+    own_words::{MailOwnWords, own_words},
 };
 use crate::{
     chat::{html_to_text, shared_file},
     zone::Zone,
 };
-use nouns::model::{Attachment, EventTime};
+use types::model::{Attachment, EventTime};
 
 /// The maximum number of ids that are kept of the earlier mails: the first and the last ones.
 const MAX_REFERENCES: usize = 20;
@@ -60,7 +60,7 @@ pub(super) struct Mail {
 }
 
 /// What a mail is.
-pub(super) enum Read {
+pub(super) enum MailKind {
     Mail(Box<Mail>),
     /// A mail program's own record, not a mail.
     Internal,
@@ -73,7 +73,7 @@ pub(super) enum Read {
 ///
 /// # Errors
 /// What is missing.
-pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result<Read, String> {
+pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result<MailKind, String> {
     // Dates are not parsed here: the parser misreads dates that are not in the form of RFC 5322, and may swallow the
     // header after one. They stay texts, for `date`.
     let parser = MessageParser::new()
@@ -89,11 +89,11 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
     };
     let subject = mail.subject().map(str::trim).unwrap_or_default();
     if subject.contains("FOLDER INTERNAL DATA") || header("X-IMAPbase").is_some() && mail.message_id().is_none() {
-        return Ok(Read::Internal);
+        return Ok(MailKind::Internal);
     }
     let flags = header("X-Mozilla-Status").and_then(|flags| u32::from_str_radix(flags, 16).ok());
     if flags.is_some_and(|flags| flags & EXPUNGED != 0) {
-        return Ok(Read::Expunged);
+        return Ok(MailKind::Expunged);
     }
     let mut body = body(&mail);
     let is_type_unknown = body.is_empty();
@@ -105,7 +105,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
             && kind.subtype().is_some_and(|s| s.eq_ignore_ascii_case("encrypted"))
     });
     if is_encrypted || body.trim_start().starts_with("-----BEGIN PGP MESSAGE-----") {
-        return Ok(Read::Encrypted);
+        return Ok(MailKind::Encrypted);
     }
     if body.is_empty() && has_stray_line(bytes) {
         return Err("a line among its headers is none; write a blank line in front of its words".to_owned());
@@ -117,7 +117,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
         doubts.push("Content-Type");
     }
     let references = references(&mail);
-    let OwnWords { mut text, trimmed } = own_words(&body);
+    let MailOwnWords { mut text, trimmed } = own_words(&body);
     let answers = !references.is_empty() || REPLY.as_ref().is_some_and(|reply| reply.is_match(subject));
     // The subject is added only to the mail that begins a thread.
     if !answers && !subject.is_empty() {
@@ -134,7 +134,7 @@ pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result
     let local = address.split('@').next().unwrap_or_default().to_ascii_lowercase();
     let is_automatic = header("Auto-Submitted").is_some_and(|value| !value.eq_ignore_ascii_case("no"));
     let is_daemon = matches!(local.as_str(), "mailer-daemon" | "postmaster") || is_no_reply(&local);
-    Ok(Read::Mail(Box::new(Mail {
+    Ok(MailKind::Mail(Box::new(Mail {
         id,
         unix_ms: time.unix_ms,
         offset_seconds: time.offset_seconds,
@@ -227,7 +227,7 @@ fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<(Eve
         Some(HeaderValue::Text(text)) => Some(text.as_ref()),
         _ => None,
     };
-    let date = header(HeaderName::Date).and_then(|date| sent(date, zone));
+    let date = header(HeaderName::Date).and_then(|date| mail_date(date, zone));
     let is_written = header(HeaderName::Date).is_some_and(|date| !date.trim().is_empty());
     let told = |found: MailDate, is_date: bool| {
         let doubts = [("Date", is_written && !is_date), ("zone of Date", is_date && !found.has_zone)];
@@ -236,8 +236,8 @@ fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<(Eve
     if let Some(date) = date.filter(|date| !date.is_contradicted) {
         return Some(told(date, true));
     }
-    let received = || sent(header(HeaderName::Received)?.rsplit(';').next()?, zone);
-    let separated = || sent(SEPARATOR_DATE.as_ref()?.find(separator?)?.as_str(), zone);
+    let received = || mail_date(header(HeaderName::Received)?.rsplit(';').next()?, zone);
+    let separated = || mail_date(SEPARATOR_DATE.as_ref()?.find(separator?)?.as_str(), zone);
     match received() {
         Some(received) => Some(told(received, false)),
         None => date.map(|date| told(date, true)).or_else(|| Some(told(separated()?, false))),

@@ -41,7 +41,7 @@ fn is(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
 
 /// A text in two parts.
 #[derive(Debug, Default)]
-pub(super) struct OwnWords {
+pub(super) struct MailOwnWords {
     /// What its author wrote.
     pub(super) text: String,
     /// What was cut off, by kind: `quotation`, `signature` or `notice`.
@@ -49,7 +49,7 @@ pub(super) struct OwnWords {
 }
 
 /// The text without what its author did not write, and that.
-pub(super) fn own_words(text: &str) -> OwnWords {
+pub(super) fn own_words(text: &str) -> MailOwnWords {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\u{a0}')).collect();
     let (lines, frame) = unframed(&lines);
@@ -80,7 +80,7 @@ pub(super) fn own_words(text: &str) -> OwnWords {
             *of_kind = [of_kind.as_str(), &words].join("\n").trim().to_owned();
         }
     }
-    OwnWords { text: kept.join("\n").trim().to_owned(), trimmed }
+    MailOwnWords { text: kept.join("\n").trim().to_owned(), trimmed }
 }
 
 /// A signed mail without its frame, and the frame with what stands below it.

@@ -13,21 +13,21 @@ use std::{
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    mail::{Mail, Read, read},
-    split::{Mails, begins_with_separator, is_header},
+    mail::{Mail, MailKind, read},
+    mails::{MboxMails, begins_with_separator, is_header},
 };
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Privacy, Reordered, Sample, Skip, TimeOrder, TimedRecord, Tree,
-        Unordered, Unread,
+        Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, FileSample, SkipReason,
+        TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     lines::BYTE_ORDER_MARK,
-    trimmed::Trimmed,
+    trimmed_text::TrimmedText,
     zone::Zone,
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
@@ -39,25 +39,24 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("files"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Mbox::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(MboxReader::open(settings)?)))),
 };
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         let head = sample.head().trim_start();
         let first = head.lines().next().unwrap_or_default().as_bytes();
         return begins_with_separator(head.as_bytes())
             || (is_header(first) && sample.name().to_ascii_lowercase().ends_with(".eml"));
     }
-    sample
-        .entries()
-        .any(|entry| kind(entry) == Kind::Mbox && begins_with_separator(sample.head_of(entry).trim_start().as_bytes()))
-        || sample.entries().next().is_some_and(|entry| kind(entry) == Kind::Single)
+    sample.entries().any(|entry| {
+        kind(entry) == MboxFileKind::Mbox && begins_with_separator(sample.head_of(entry).trim_start().as_bytes())
+    }) || sample.entries().next().is_some_and(|entry| kind(entry) == MboxFileKind::Single)
 }
 
 /// The kind of a file, judged by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MboxFileKind {
     /// Its name ends in `.mbox`, or is `mbox`, as Apple Mail writes it.
     Mbox,
     /// One mail.
@@ -67,25 +66,25 @@ enum Kind {
     Other,
 }
 
-fn kind(entry: &str) -> Kind {
+fn kind(entry: &str) -> MboxFileKind {
     let name = entry.rsplit('/').next().unwrap_or(entry).to_ascii_lowercase();
     match name.rsplit_once('.') {
-        Some((_, "mbox" | "mbx")) => Kind::Mbox,
-        Some((_, "eml")) => Kind::Single,
-        Some((_, "txt")) => Kind::MayBe,
-        None if name == "mbox" => Kind::Mbox,
-        None => Kind::MayBe,
-        Some(_) => Kind::Other,
+        Some((_, "mbox" | "mbx")) => MboxFileKind::Mbox,
+        Some((_, "eml")) => MboxFileKind::Single,
+        Some((_, "txt")) => MboxFileKind::MayBe,
+        None if name == "mbox" => MboxFileKind::Mbox,
+        None => MboxFileKind::MayBe,
+        Some(_) => MboxFileKind::Other,
     }
 }
 
 /// Files of mails that are read one after another.
-struct Mbox {
-    tree: Tree,
+struct MboxReader {
+    tree: ExportTree,
     zone: Zone,
     files: Vec<(String, Arc<Conversation>)>,
     file: usize,
-    mails: Option<Mails>,
+    mails: Option<MboxMails>,
     read_bytes: u64,
     total_bytes: u64,
     /// Hashes of the ids of mails that another mail answers.
@@ -94,21 +93,21 @@ struct Mbox {
     threads: HashMap<u64, Arc<str>>,
     /// Hashes of the ids seen so far.
     seen: HashSet<u64>,
-    unread: Unread,
-    trimmed: Trimmed,
+    unread: UnreadCounts,
+    trimmed: TrimmedText,
 }
 
-impl Mbox {
+impl MboxReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let zone = Zone::parse(&settings.zone)?;
         let (mut files, mut total_bytes) = (Vec::new(), 0);
         for entry in tree.entries() {
             let is_mail = match kind(&entry.name) {
                 _ if tree.is_file() => begins_like_mail(&tree, &entry.name)?,
-                Kind::Mbox | Kind::Single => true,
-                Kind::MayBe => begins_with_separator(&beginning(&tree, &entry.name)?),
-                Kind::Other => false,
+                MboxFileKind::Mbox | MboxFileKind::Single => true,
+                MboxFileKind::MayBe => begins_with_separator(&beginning(&tree, &entry.name)?),
+                MboxFileKind::Other => false,
             };
             if is_mail {
                 files.push((entry.name.clone(), Arc::new(conversation(&tree, &entry.name))));
@@ -136,8 +135,8 @@ impl Mbox {
             answered: HashSet::new(),
             threads: HashMap::new(),
             seen: HashSet::new(),
-            unread: Unread::default(),
-            trimmed: Trimmed::default(),
+            unread: UnreadCounts::default(),
+            trimmed: TrimmedText::default(),
         })
     }
 
@@ -164,11 +163,11 @@ impl Mbox {
     }
 }
 
-impl Unordered for Mbox {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for MboxReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some((name, conversation)) = self.files.get(self.file) else { return Ok(false) };
         if self.mails.is_none() {
-            self.mails = Some(Mails::new(self.tree.read(name)?));
+            self.mails = Some(MboxMails::new(self.tree.read(name)?));
         }
         let Some(mails) = &mut self.mails else { return Ok(false) };
         let raw = match mails.next() {
@@ -182,7 +181,7 @@ impl Unordered for Mbox {
             Err(e) => return Err(self.tree.unreadable(name, mails.line(), e)),
         };
         match read(&raw.bytes, raw.separator.as_deref(), &self.zone) {
-            Ok(Read::Mail(mail)) => {
+            Ok(MailKind::Mail(mail)) => {
                 self.answered.extend(mail.references.iter().map(|id| hash(id)));
                 mail.doubts.iter().for_each(|doubt| self.unread.add(doubt));
                 mail.trimmed.iter().for_each(|(kind, text)| self.trimmed.add(kind, text));
@@ -190,9 +189,9 @@ impl Unordered for Mbox {
                 let file = u32::try_from(self.file).unwrap_or(u32::MAX);
                 order.add(TimedRecord { unix_ms: mail.unix_ms, file, line: raw.line, payload })?;
             }
-            Ok(Read::Internal) => found.push_back(ChatItem::Skip(Skip::ServiceMessage)),
-            Ok(Read::Expunged) => found.push_back(ChatItem::Skip(Skip::Copy)),
-            Ok(Read::Encrypted) => found.push_back(ChatItem::Skip(Skip::Encrypted)),
+            Ok(MailKind::Internal) => found.push_back(ChatItem::Skip(SkipReason::ServiceMessage)),
+            Ok(MailKind::Expunged) => found.push_back(ChatItem::Skip(SkipReason::Copy)),
+            Ok(MailKind::Encrypted) => found.push_back(ChatItem::Skip(SkipReason::Encrypted)),
             Err(reason) => found.push_back(ChatItem::Reject {
                 conversation: Some(conversation.clone()),
                 letter: DeadLetter::new(self.origin(self.file, raw.line), reason, &raw.bytes),
@@ -217,11 +216,11 @@ impl Unordered for Mbox {
             }
         };
         if !self.seen.insert(hash(&mail.id)) {
-            return ChatItem::Skip(Skip::Copy);
+            return ChatItem::Skip(SkipReason::Copy);
         }
         let (thread, reply_to) = self.thread(&mail);
         if mail.text.is_empty() && mail.attachments.is_empty() {
-            return ChatItem::Skip(Skip::Empty);
+            return ChatItem::Skip(SkipReason::Empty);
         }
         ChatItem::Message(Box::new(ChatMessage {
             conversation,
@@ -241,7 +240,7 @@ impl Unordered for Mbox {
         self.unread.counts().clone()
     }
 
-    fn trimmed(&self) -> Trimmed {
+    fn trimmed(&self) -> TrimmedText {
         self.trimmed.clone()
     }
 
@@ -250,17 +249,17 @@ impl Unordered for Mbox {
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.mails.as_ref().map_or(0, Mails::read_bytes), self.total_bytes)
+        (self.read_bytes + self.mails.as_ref().map_or(0, MboxMails::read_bytes), self.total_bytes)
     }
 }
 
 /// The conversation of a file; single mails belong to their folder's conversation.
-fn conversation(tree: &Tree, entry: &str) -> Conversation {
+fn conversation(tree: &ExportTree, entry: &str) -> Conversation {
     let root = || tree.path().file_stem().map_or_else(|| "mail".to_owned(), |n| n.to_string_lossy().into_owned());
     let folder = || entry.rsplit_once('/').map_or_else(root, |(folder, _)| folder.to_owned());
     let id = match kind(entry) {
-        Kind::Single if tree.is_file() => root(),
-        Kind::Single => folder(),
+        MboxFileKind::Single if tree.is_file() => root(),
+        MboxFileKind::Single => folder(),
         // Apple Mail writes a folder `Inbox.mbox` with a file `mbox`.
         _ if entry == "mbox" || entry.ends_with("/mbox") => folder(),
         _ => entry.to_owned(),
@@ -268,11 +267,11 @@ fn conversation(tree: &Tree, entry: &str) -> Conversation {
     let ending = [".mbox", ".mbx", ".txt"].into_iter().find_map(|ending| id.strip_suffix(ending));
     let id = ending.filter(|id| !id.is_empty()).unwrap_or(&id).to_owned();
     let name = id.rsplit('/').next().unwrap_or(&id).to_owned();
-    Conversation { workspace: None, id, name, privacy: Privacy::Open }
+    Conversation { workspace: None, id, name, privacy: ConversationPrivacy::Open }
 }
 
 /// The beginning of a file, from the first line that is not blank.
-fn beginning(tree: &Tree, name: &str) -> Result<Vec<u8>, SourceError> {
+fn beginning(tree: &ExportTree, name: &str) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = tree.read(name)?.take(4 << 10).read_to_end(&mut bytes);
     read.map_err(|e| tree.unreadable(name, 0, e))?;
@@ -282,7 +281,7 @@ fn beginning(tree: &Tree, name: &str) -> Result<Vec<u8>, SourceError> {
 }
 
 /// Whether a file that the user named is mail: an mbox, or a mail without a separator.
-fn begins_like_mail(tree: &Tree, name: &str) -> Result<bool, SourceError> {
+fn begins_like_mail(tree: &ExportTree, name: &str) -> Result<bool, SourceError> {
     let text = beginning(tree, name)?;
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     Ok(line.is_empty() || line.starts_with(b"From ") || is_header(line))

@@ -8,15 +8,15 @@ use tempfile::TempDir;
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Sample, items_of, lines_of},
-    format::Opener,
+    chat::{ChatItem, ChatReader, FileSample, items_of, lines_of},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 const SEPARATOR: &str = "From ann@a.example Wed May  1 10:00:00 2024\n";
 
 fn open(path: &Path) -> Result<Box<dyn ChatReader>, SourceError> {
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
     open(&SourceSettings::new("mbox", path))
 }
 
@@ -210,7 +210,7 @@ fn dates_are_read_in_whatever_form_programs_write_them() {
     ] {
         let mbox = format!("From x Fri Jan  1 00:00:00 2021\nFrom: A <a@x>\nDate: {date}\nMessage-ID: <1@x>\n\nbody\n");
         let (_folder, path) = file(mbox);
-        let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+        let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
         let lines = lines_of(&mut *open(&settings(&path, "+09:00")).unwrap());
         assert_eq!(lines, [format!("1@x {expected} A: body")], "{date}");
     }
@@ -348,7 +348,7 @@ fn folders_hold_a_conversation_a_file_and_single_mails_one_a_folder() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
-    assert!((FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(folder.path()).unwrap()));
     let found: Vec<_> = items_of(&mut *open(folder.path()).unwrap())
         .into_iter()
         .map(|item| match item {
@@ -366,13 +366,13 @@ fn a_single_mail_is_read_and_what_is_no_mail_is_an_error() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.eml");
     fs::write(&path, mail(1, "", "x").strip_prefix(SEPARATOR).unwrap()).unwrap();
-    assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()));
     assert_eq!(lines_of(&mut *open(&path).unwrap()), ["1@a.example 2024-05-01T10:01:00+02:00 Ann Lee: x"]);
     for content in ["{\"from\": 1}", "Just words.\nFrom me."] {
         fs::write(&path, content).unwrap();
         let error = open(&path).err().unwrap().to_string();
         assert!(error.contains(":1:1: no mail: an mbox begins with a line such as"), "{error}");
-        assert!(!(FORMAT.looks_like)(&Sample::of(&path).unwrap()));
+        assert!(!(FORMAT.looks_like)(&FileSample::of(&path).unwrap()));
     }
 }
 

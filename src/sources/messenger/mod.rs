@@ -7,11 +7,11 @@
 //! minute or second, in the account's language and zone, so a JSON export of the same chat produces different turns. A
 //! chat that is present in both forms is read from the JSON.
 //!
-//! `record` reads the two JSON schemas, `page` reads the HTML layouts, `mojibake` repairs texts, `reader` makes
+//! `record` reads the two JSON schemas, `html_page` reads the HTML layouts, `mojibake` repairs texts, `reader` makes
 //! messages from them.
 
+mod html_page;
 mod mojibake;
-mod page;
 mod reader;
 mod record;
 #[cfg(test)]

@@ -14,20 +14,21 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    html_page::{self, MessengerPageMessage},
     mojibake::repaired,
-    page::{self, PageMessage},
-    record::{FORM as MESSAGE, Record, StoredMessage, What},
+    record::{FORM as MESSAGE, MessengerMessageKind, MessengerRecord, MessengerStoredMessage},
 };
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Element, Elements, PositionalIds, Privacy, Reordered, Sample,
-        TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
+        Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, FileSample, JsonElement,
+        JsonElements, PositionalIds, TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts,
+        has_json_keys,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     zone::{Zone, zone_notice},
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
@@ -39,7 +40,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("chats"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Messenger::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(MessengerReader::open(settings)?)))),
 };
 
 const HEAD_BYTES: u64 = 64 << 10;
@@ -51,7 +52,7 @@ const MAX_PAGE_BYTES: u64 = 64 << 20;
 const NO_MESSAGES: &str = "no messages in it; download your information again, as JSON";
 const REMEDY: &str = "download your information again and choose JSON as the format";
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return is_chat(sample.head()) || (is_page(&sample.name()) && is_chat_page(sample.head()));
     }
@@ -91,13 +92,13 @@ fn numbered(name: &str) -> Option<u32> {
 }
 
 /// Chats that are read message by message.
-struct Messenger {
-    tree: Tree,
+struct MessengerReader {
+    tree: ExportTree,
     files: Vec<String>,
     file: usize,
-    elements: Option<Elements>,
+    elements: Option<JsonElements>,
     /// What is known about the chats of the files that were opened.
-    chats: Vec<Chat>,
+    chats: Vec<MessengerChat>,
     /// Files that should hold a chat and do not.
     damaged: VecDeque<(String, &'static str)>,
     read_bytes: u64,
@@ -110,12 +111,12 @@ struct Messenger {
     /// The ids of one moment. Messages come in order of time, so a message's id depends on no other moment.
     ids: HashMap<String, PositionalIds>,
     ids_at: i64,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
 /// What a file says about its chat.
 #[derive(Default)]
-struct Chat {
+struct MessengerChat {
     /// The file's index.
     file: usize,
     title: Option<String>,
@@ -125,9 +126,9 @@ struct Chat {
     group: bool,
 }
 
-impl Messenger {
+impl MessengerReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let is_file = tree.is_file();
         let (mut files, mut damaged, mut pages, mut total_bytes) = (Vec::new(), VecDeque::new(), Vec::new(), 0);
         for entry in tree.entries() {
@@ -192,7 +193,7 @@ impl Messenger {
             conversations: Vec::new(),
             ids: HashMap::new(),
             ids_at: i64::MIN,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         })
     }
 
@@ -201,7 +202,7 @@ impl Messenger {
     }
 
     /// Reads a value of the file.
-    fn take(&mut self, element: &Element, order: &mut TimeOrder) -> Result<(), SourceError> {
+    fn take(&mut self, element: &JsonElement, order: &mut TimeSorter) -> Result<(), SourceError> {
         let origin = self.origin(self.file);
         let Some(chat) = self.chats.last_mut() else { return Ok(()) };
         let text = || -> Option<String> {
@@ -220,11 +221,11 @@ impl Messenger {
             }
             _ => {
                 let read = element.parse::<Value>(&origin).and_then(|value| {
-                    let read = MESSAGE.read::<Record>(value).and_then(|(record, odd)| {
+                    let read = MESSAGE.read::<MessengerRecord>(value).and_then(|(record, odd)| {
                         let (unix_ms, kept) = record.read()?;
-                        match odd.without_words().filter(|_| kept.what == What::Empty) {
+                        match odd.without_words().filter(|_| kept.what == MessengerMessageKind::Empty) {
                             Some(reason) => return Err(reason),
-                            None if matches!(kept.what, What::Said { .. }) => {
+                            None if matches!(kept.what, MessengerMessageKind::Said { .. }) => {
                                 odd.tell_beside(&kept.words(), &mut self.unread);
                             }
                             None => {}
@@ -243,7 +244,10 @@ impl Messenger {
                         (unix_ms, kept)
                     }
                     // Whether the user chose its chat is known only at the end, so the reject is kept until then.
-                    Err(letter) => (i64::MIN, StoredMessage { sender: String::new(), what: What::Rejected(letter) }),
+                    Err(letter) => (
+                        i64::MIN,
+                        MessengerStoredMessage { sender: String::new(), what: MessengerMessageKind::Rejected(letter) },
+                    ),
                 };
                 self.keep(unix_ms, element.line, &kept, order)?;
             }
@@ -252,25 +256,31 @@ impl Messenger {
     }
 
     /// Keeps a message of the current chat until it is its turn.
-    fn keep(&self, unix_ms: i64, line: u64, kept: &StoredMessage, order: &mut TimeOrder) -> Result<(), SourceError> {
+    fn keep(
+        &self,
+        unix_ms: i64,
+        line: u64,
+        kept: &MessengerStoredMessage,
+        order: &mut TimeSorter,
+    ) -> Result<(), SourceError> {
         let payload = serde_json::to_vec(kept).unwrap_or_default();
         let chat = u32::try_from(self.chats.len().saturating_sub(1)).unwrap_or(u32::MAX);
         order.add(TimedRecord { unix_ms, file: chat, line, payload })
     }
 
     /// Reads the chats of a page.
-    fn take_page(&mut self, name: &str, order: &mut TimeOrder) -> Result<(), SourceError> {
+    fn take_page(&mut self, name: &str, order: &mut TimeSorter) -> Result<(), SourceError> {
         let text = page_text(&self.tree, name)?;
         self.read_bytes += text.len() as u64;
         let origin = self.tree.origin(name);
-        let chats = page::chats(&text);
+        let chats = html_page::chats(&text);
         let is_empty = chats.iter().all(|chat| chat.messages.is_empty());
         for chat in chats {
             let senders = chat.messages.iter().map(|message| message.sender.clone()).collect();
             // On a page of several chats, each chat is identified by its participants.
             let path = chat.is_one_of_several.then(|| chat.participants.join(", ").replace('/', "-"));
             let (title, participants) = (chat.title, chat.participants);
-            self.chats.push(Chat { file: self.file, title, path, participants, senders, group: false });
+            self.chats.push(MessengerChat { file: self.file, title, path, participants, senders, group: false });
             // The newest message comes first. Messages of the same minute have the same time, so they are added in
             // reverse.
             for message in chat.messages.into_iter().rev() {
@@ -286,16 +296,16 @@ impl Messenger {
     }
 
     /// A message of a page, with its time.
-    fn of_page(&self, message: PageMessage, origin: &str) -> (i64, StoredMessage) {
-        let PageMessage { line, sender, text, shared, stated } = message;
+    fn of_page(&self, message: MessengerPageMessage, origin: &str) -> (i64, MessengerStoredMessage) {
+        let MessengerPageMessage { line, sender, text, shared, stated } = message;
         let rejected = |reason: String| {
             let letter = DeadLetter::new(format!("{origin}:{line}"), reason, format!("{sender}: {text}").as_bytes());
-            (i64::MIN, StoredMessage { sender: String::new(), what: What::Rejected(letter) })
+            (i64::MIN, MessengerStoredMessage { sender: String::new(), what: MessengerMessageKind::Rejected(letter) })
         };
-        let Some((time, _)) = page::time(&stated, &self.zone) else {
+        let Some((time, _)) = html_page::time(&stated, &self.zone) else {
             return rejected(format!("{stated:?}: not a time that is known; {REMEDY}"));
         };
-        match Record::of_page(&sender, time.unix_ms, &text, &shared).read() {
+        match MessengerRecord::of_page(&sender, time.unix_ms, &text, &shared).read() {
             Ok(read) => read,
             Err(reason) => rejected(reason),
         }
@@ -303,7 +313,7 @@ impl Messenger {
 
     /// Makes the conversations, once everything has been read.
     fn make_conversations(&mut self) {
-        let id = |chat: &Chat| {
+        let id = |chat: &MessengerChat| {
             let last = chat.path.as_deref().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
             last.map(str::to_owned).unwrap_or_else(|| chat_id(self.files.get(chat.file).map_or("", String::as_str)))
         };
@@ -316,9 +326,9 @@ impl Messenger {
             .map(|(chat, id)| {
                 let group = chat.group || chat.participants.len() > 2;
                 let privacy = match (is_account, group) {
-                    (false, _) => Privacy::Open,
-                    (true, true) => Privacy::Private,
-                    (true, false) => Privacy::Direct,
+                    (false, _) => ConversationPrivacy::Open,
+                    (true, true) => ConversationPrivacy::Private,
+                    (true, false) => ConversationPrivacy::Direct,
                 };
                 let named = |names: Vec<&str>| (!names.is_empty()).then(|| names.join(", "));
                 let name = chat.title.as_deref().map(without_number).filter(|t| !t.is_empty()).map(str::to_owned);
@@ -332,8 +342,8 @@ impl Messenger {
     }
 }
 
-impl Unordered for Messenger {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for MessengerReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         if let Some((name, problem)) = self.damaged.pop_front() {
             let letter = DeadLetter::new(format!("{}:1", self.tree.origin(&name)), problem.to_owned(), b"");
             found.push_back(ChatItem::Reject { conversation: None, letter });
@@ -350,8 +360,8 @@ impl Unordered for Messenger {
             return Ok(true);
         }
         if self.elements.is_none() {
-            self.elements = Some(Elements::new(self.tree.read(name)?, &PATHS));
-            self.chats.push(Chat { file: self.file, ..Chat::default() });
+            self.elements = Some(JsonElements::new(self.tree.read(name)?, &PATHS));
+            self.chats.push(MessengerChat { file: self.file, ..MessengerChat::default() });
         }
         let Some(elements) = &mut self.elements else { return Ok(false) };
         match elements.next() {
@@ -368,7 +378,7 @@ impl Unordered for Messenger {
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
         let (Ok(kept), Some(conversation)) = (
-            serde_json::from_slice::<StoredMessage>(&record.payload),
+            serde_json::from_slice::<MessengerStoredMessage>(&record.payload),
             self.conversations.get(record.file as usize).cloned(),
         ) else {
             let file = self.chats.get(record.file as usize).map_or(0, |chat| chat.file);
@@ -377,7 +387,7 @@ impl Unordered for Messenger {
                 DeadLetter::new(origin, "cannot be read back; import the file again".to_owned(), &record.payload);
             return ChatItem::Reject { conversation: None, letter };
         };
-        if let What::Rejected(letter) = kept.what {
+        if let MessengerMessageKind::Rejected(letter) = kept.what {
             return ChatItem::Reject { conversation: Some(conversation), letter };
         }
         if record.unix_ms != self.ids_at {
@@ -390,7 +400,9 @@ impl Unordered for Messenger {
         if let Some(skip) = kept.what.skip() {
             return ChatItem::Skip(skip);
         }
-        let (What::Said { text, attachments }, Ok(time)) = (kept.what, EventTime::new(record.unix_ms, 0)) else {
+        let (MessengerMessageKind::Said { text, attachments }, Ok(time)) =
+            (kept.what, EventTime::new(record.unix_ms, 0))
+        else {
             return ChatItem::Deletion { conversation, id, version: None };
         };
         ChatItem::Message(Box::new(ChatMessage {
@@ -420,12 +432,12 @@ impl Unordered for Messenger {
     }
 
     fn bytes(&self) -> (u64, u64) {
-        (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
+        (self.read_bytes + self.elements.as_ref().map_or(0, JsonElements::read_bytes), self.total_bytes)
     }
 }
 
 /// The text of a page.
-fn page_text(tree: &Tree, name: &str) -> Result<String, SourceError> {
+fn page_text(tree: &ExportTree, name: &str) -> Result<String, SourceError> {
     let mut bytes = Vec::new();
     let read = tree.read(name)?.take(MAX_PAGE_BYTES).read_to_end(&mut bytes);
     read.map_err(|e| tree.unreadable(name, 0, e))?;
@@ -434,9 +446,9 @@ fn page_text(tree: &Tree, name: &str) -> Result<String, SourceError> {
 
 /// Whether a page has times that do not state their zone.
 fn has_local_times(page: &str, zone: &Zone) -> bool {
-    let chats = page::chats(page);
+    let chats = html_page::chats(page);
     let mut messages = chats.iter().flat_map(|chat| &chat.messages);
-    messages.any(|message| page::time(&message.stated, zone).is_some_and(|(_, has_zone)| !has_zone))
+    messages.any(|message| html_page::time(&message.stated, zone).is_some_and(|(_, has_zone)| !has_zone))
 }
 
 /// The id of a chat whose file does not state one: the folder of `message_1.json`, else the file's name.

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mojibake::repaired;
-use crate::chat::{Form, LIST, NUMBER, OBJECT, Skip, TEXT, TRUTH, shared_file};
-use nouns::model::{Attachment, DeadLetter};
+use crate::chat::{LIST, NUMBER, OBJECT, RecordForm, SkipReason, TEXT, TRUTH, shared_file};
+use types::model::{Attachment, DeadLetter};
 
 /// The fields of a message of either schema.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("sender_name", TEXT),
         ("senderName", TEXT),
@@ -68,7 +68,7 @@ pub(super) const FORM: Form = Form {
 
 /// A message of either schema.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Record {
+pub(super) struct MessengerRecord {
     #[serde(alias = "senderName")]
     sender_name: Option<String>,
     timestamp_ms: Option<i64>,
@@ -92,14 +92,14 @@ pub(super) struct Record {
 
 /// What is kept of a message until it is its turn.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredMessage {
+pub(super) struct MessengerStoredMessage {
     pub(super) sender: String,
-    pub(super) what: What,
+    pub(super) what: MessengerMessageKind,
 }
 
 /// What a message is.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum MessengerMessageKind {
     /// Words, or what was shared.
     Said { text: String, attachments: Vec<Attachment> },
     /// The author unsent it.
@@ -114,28 +114,28 @@ pub(super) enum What {
     Rejected(DeadLetter),
 }
 
-impl What {
+impl MessengerMessageKind {
     /// Why it is not a turn.
-    pub(super) fn skip(&self) -> Option<Skip> {
+    pub(super) fn skip(&self) -> Option<SkipReason> {
         match self {
             Self::Said { .. } | Self::Unsent | Self::Rejected(_) => None,
-            Self::Service => Some(Skip::ServiceMessage),
-            Self::Reaction => Some(Skip::Unsupported),
-            Self::Empty => Some(Skip::Empty),
+            Self::Service => Some(SkipReason::ServiceMessage),
+            Self::Reaction => Some(SkipReason::Unsupported),
+            Self::Empty => Some(SkipReason::Empty),
         }
     }
 }
 
-impl StoredMessage {
+impl MessengerStoredMessage {
     /// Everything of it that is words.
     pub(super) fn words(&self) -> String {
-        let What::Said { text, attachments } = &self.what else { return self.sender.clone() };
+        let MessengerMessageKind::Said { text, attachments } = &self.what else { return self.sender.clone() };
         let shared = attachments.iter().flat_map(|shared| [&shared.kind, &shared.caption, &shared.url]).flatten();
         shared.chain([text, &self.sender]).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
-impl Record {
+impl MessengerRecord {
     /// The record for a message of a page.
     pub(super) fn of_page(sender: &str, unix_ms: i64, text: &str, shared: &[String]) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl Record {
     ///
     /// # Errors
     /// What is missing, and what to write.
-    pub(super) fn read(self) -> Result<(i64, StoredMessage), String> {
+    pub(super) fn read(self) -> Result<(i64, MessengerStoredMessage), String> {
         let Some(sender) = self.sender_name.as_ref() else {
             return Err("sender_name: missing; write who said it".to_owned());
         };
@@ -162,22 +162,22 @@ impl Record {
         // The name that the platform shows for a deleted account.
         let sender = if sender.is_empty() { "Facebook user".to_owned() } else { sender };
         let what = self.what(&sender);
-        Ok((unix_ms, StoredMessage { sender, what }))
+        Ok((unix_ms, MessengerStoredMessage { sender, what }))
     }
 
-    fn what(self, sender: &str) -> What {
+    fn what(self, sender: &str) -> MessengerMessageKind {
         if self.is_unsent == Some(true) {
-            return What::Unsent;
+            return MessengerMessageKind::Unsent;
         }
         let kind = self.kind.as_deref().unwrap_or_default();
         let is_call = self.call_duration.as_ref().is_some_and(|c| !c.is_null());
         if is_call || matches!(kind, "Call" | "Subscribe" | "Unsubscribe" | "call" | "admin" | "placeholder") {
-            return What::Service;
+            return MessengerMessageKind::Service;
         }
         let text = repaired(self.content.or(self.text).unwrap_or_default());
         let mut text = text.trim().to_owned();
         if is_reaction(&text) {
-            return What::Reaction;
+            return MessengerMessageKind::Reaction;
         }
         let mut attachments = Vec::new();
         let lists = [
@@ -201,9 +201,9 @@ impl Record {
             }
         }
         match (text.is_empty(), attachments.is_empty()) {
-            (true, true) => What::Empty,
-            (false, true) if is_notice(&text, sender) => What::Service,
-            _ => What::Said { text, attachments },
+            (true, true) => MessengerMessageKind::Empty,
+            (false, true) if is_notice(&text, sender) => MessengerMessageKind::Service,
+            _ => MessengerMessageKind::Said { text, attachments },
         }
     }
 }
@@ -240,9 +240,9 @@ fn shared_link(share: &Value, text: &str) -> Option<Attachment> {
 
 /// Whether a text is one that the platform writes for a reaction.
 fn is_reaction(text: &str) -> bool {
-    const LONGEST_EMOJI_BYTES: usize = 40;
+    const MAX_EMOJI_BYTES: usize = 40;
     let emoji = text.strip_prefix("Reacted ").and_then(|rest| rest.strip_suffix(" to your message"));
-    text == "Liked a message" || emoji.is_some_and(|e| e.len() <= LONGEST_EMOJI_BYTES && !e.contains(' '))
+    text == "Liked a message" || emoji.is_some_and(|e| e.len() <= MAX_EMOJI_BYTES && !e.contains(' '))
 }
 
 /// Whether a text is a notice that the platform writes in an account's name. Exports in other languages have such
@@ -299,43 +299,46 @@ mod tests {
 
     use super::*;
 
-    fn check(mut message: Value, expected: What) {
+    fn check(mut message: Value, expected: MessengerMessageKind) {
         message["sender_name"] = json!("Ann");
         message["timestamp_ms"] = json!(1);
         let shown = message.to_string();
-        let record: Record = serde_json::from_value(message).unwrap();
+        let record: MessengerRecord = serde_json::from_value(message).unwrap();
         assert_eq!(record.read().unwrap().1.what, expected, "{shown}");
     }
 
-    fn said(text: &str, attachments: &[(&str, &str, &str)]) -> What {
+    fn said(text: &str, attachments: &[(&str, &str, &str)]) -> MessengerMessageKind {
         let owned = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let attachments = attachments
             .iter()
             .map(|(kind, caption, url)| Attachment { kind: owned(kind), caption: owned(caption), url: owned(url) })
             .collect();
-        What::Said { text: text.to_owned(), attachments }
+        MessengerMessageKind::Said { text: text.to_owned(), attachments }
     }
 
     #[test]
     fn messages_notices_and_reactions_are_told_apart() {
         check(json!({"content": "hi"}), said("hi", &[]));
         check(json!({"content": "caf\u{c3}\u{a9}"}), said("café", &[]));
-        check(json!({"content": "hi", "is_unsent": true}), What::Unsent);
-        check(json!({"text": "", "isUnsent": true}), What::Unsent);
-        check(json!({"type": "Call", "call_duration": 192}), What::Service);
-        check(json!({"type": "Generic", "content": "Ann called you.", "call_duration": 0}), What::Service);
-        check(json!({"type": "Unsubscribe", "content": "Ann left the chat"}), What::Service);
-        check(json!({"content": "Ann named the group Tea."}), What::Service);
-        check(json!({"content": "Ann added Bob to the group."}), What::Service);
+        check(json!({"content": "hi", "is_unsent": true}), MessengerMessageKind::Unsent);
+        check(json!({"text": "", "isUnsent": true}), MessengerMessageKind::Unsent);
+        check(json!({"type": "Call", "call_duration": 192}), MessengerMessageKind::Service);
+        check(
+            json!({"type": "Generic", "content": "Ann called you.", "call_duration": 0}),
+            MessengerMessageKind::Service,
+        );
+        check(json!({"type": "Unsubscribe", "content": "Ann left the chat"}), MessengerMessageKind::Service);
+        check(json!({"content": "Ann named the group Tea."}), MessengerMessageKind::Service);
+        check(json!({"content": "Ann added Bob to the group."}), MessengerMessageKind::Service);
         check(json!({"content": "Ann added milk to my tea"}), said("Ann added milk to my tea", &[]));
-        check(json!({"content": "You are now connected on Messenger."}), What::Service);
-        check(json!({"content": "Liked a message"}), What::Reaction);
-        check(json!({"content": "Reacted \u{f0}\u{9f}\u{91}\u{8d} to your message "}), What::Reaction);
+        check(json!({"content": "You are now connected on Messenger."}), MessengerMessageKind::Service);
+        check(json!({"content": "Liked a message"}), MessengerMessageKind::Reaction);
+        check(json!({"content": "Reacted \u{f0}\u{9f}\u{91}\u{8d} to your message "}), MessengerMessageKind::Reaction);
         check(
             json!({"content": "Reacted badly to the news, to your message"}),
             said("Reacted badly to the news, to your message", &[]),
         );
-        check(json!({"type": "Generic"}), What::Empty);
+        check(json!({"type": "Generic"}), MessengerMessageKind::Empty);
         check(json!({"content": "hi", "reactions": [{"reaction": "x", "actor": "Bob"}]}), said("hi", &[]));
     }
 
@@ -364,10 +367,11 @@ mod tests {
             (json!({"timestamp_ms": 1}), "sender_name: missing"),
             (json!({"sender_name": "Ann"}), "timestamp_ms: missing"),
         ] {
-            let record: Record = serde_json::from_value(message).unwrap();
+            let record: MessengerRecord = serde_json::from_value(message).unwrap();
             assert!(record.read().unwrap_err().starts_with(expected));
         }
-        let record: Record = serde_json::from_value(json!({"senderName": " ", "timestamp": 5, "text": "x"})).unwrap();
+        let record: MessengerRecord =
+            serde_json::from_value(json!({"senderName": " ", "timestamp": 5, "text": "x"})).unwrap();
         let (unix_ms, kept) = record.read().unwrap();
         assert_eq!((unix_ms, kept.sender.as_str()), (5, "Facebook user"));
     }

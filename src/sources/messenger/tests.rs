@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, Privacy, Sample},
-    format::Opener,
+    chat::{ChatItem, ConversationPrivacy, FileSample},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 const INBOX: &str = "your_activity_across_facebook/messages/inbox";
 
@@ -24,7 +24,7 @@ fn items_of(files: &[(&str, Vec<u8>)]) -> Result<Vec<ChatItem>, SourceError> {
         [(name, _)] if !name.contains('/') => home.path().join(name),
         _ => home.path().to_owned(),
     };
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat format") };
     let mut reader = open(&SourceSettings::new("messenger", path))?;
     let mut items = Vec::new();
     while let Some(item) = reader.next()? {
@@ -64,9 +64,9 @@ fn a_folder_of_encrypted_chats_alone_is_recognised() {
     let folder = tempfile::tempdir().unwrap();
     let chat = json!({"participants": ["Ann", "Dora"], "threadName": "Dora_7", "messages": []});
     std::fs::write(folder.path().join("Dora_7.json"), chat.to_string()).unwrap();
-    assert!((FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(folder.path()).unwrap()));
     std::fs::write(folder.path().join("Dora_7.json"), json!({"participants": [], "messages": []}).to_string()).unwrap();
-    assert!(!(FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
+    assert!(!(FORMAT.looks_like)(&FileSample::of(folder.path()).unwrap()));
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn a_whole_account_tells_direct_and_group_chats() {
     assert_eq!(
         found,
         [
-            ("Zoë", Privacy::Direct, "Zoë", "hi", None),
-            ("Crew", Privacy::Private, "Cara", "hey", None),
-            ("Dora", Privacy::Direct, "Dora", "secret", None),
-            ("Dora", Privacy::Direct, "Ann", "", Some("cat.jpg")),
+            ("Zoë", ConversationPrivacy::Direct, "Zoë", "hi", None),
+            ("Crew", ConversationPrivacy::Private, "Cara", "hey", None),
+            ("Dora", ConversationPrivacy::Direct, "Dora", "secret", None),
+            ("Dora", ConversationPrivacy::Direct, "Ann", "", Some("cat.jpg")),
         ]
     );
 }
@@ -146,7 +146,7 @@ fn a_single_file_is_the_users_choice_and_may_begin_with_a_mark() {
     let bytes = [b"\xEF\xBB\xBF".to_vec(), instagram.to_string().into_bytes()].concat();
     let items = items_of(&[("with_bob.json", bytes)]).unwrap();
     let [ChatItem::Message(message)] = &items[..] else { panic!("{items:?}") };
-    assert_eq!(message.conversation.privacy, Privacy::Open);
+    assert_eq!(message.conversation.privacy, ConversationPrivacy::Open);
     assert_eq!((message.conversation.id.as_str(), message.conversation.name.as_str()), ("with_bob", "Ann"));
 }
 
@@ -182,7 +182,7 @@ fn a_page_without_zones_is_named_in_the_notice() {
         let path = folder.path().join("message_1.html");
         let page = format!("<div class=\"_a6-h\">Bob</div><div>hi</div><div class=\"_a72d\">{when}</div>");
         std::fs::write(&path, page).unwrap();
-        let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+        let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat format") };
         let notice = open(&SourceSettings::new("messenger", &path)).unwrap().notice();
         assert_eq!(
             notice.is_some_and(|notice| notice.contains("message_1.html: its times have no zone")),

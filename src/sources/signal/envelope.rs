@@ -6,10 +6,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::chat::{Form, LIST, NUMBER, OBJECT, TEXT};
+use crate::chat::{LIST, NUMBER, OBJECT, RecordForm, TEXT};
 
 /// The fields of a record, inside the JSON-RPC wrappers.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("account", TEXT),
         ("envelope", OBJECT),
@@ -201,7 +201,7 @@ pub(super) fn is_of_group(record: &Value) -> bool {
 
 /// What tells the conversation of a record that cannot be read, and nothing else of it; `None` if that part cannot be
 /// read either.
-pub(super) fn placed(record: Value) -> Option<Line> {
+pub(super) fn placed(record: Value) -> Option<SignalEnvelopeLine> {
     fn keep(value: &mut Value) {
         if let Value::Object(fields) = value {
             fields.retain(|key, _| PLACE.contains(&key.as_str()));
@@ -216,16 +216,16 @@ pub(super) fn placed(record: Value) -> Option<Line> {
 /// A line: an envelope, or a JSON-RPC notification that holds one.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Line {
-    pub(super) envelope: Option<Envelope>,
+pub(super) struct SignalEnvelopeLine {
+    pub(super) envelope: Option<SignalEnvelope>,
     pub(super) account: Option<String>,
     /// Why the envelope could not be decrypted.
     pub(super) exception: Option<Value>,
-    pub(super) params: Option<Box<Line>>,
-    pub(super) result: Option<Box<Line>>,
+    pub(super) params: Option<Box<SignalEnvelopeLine>>,
+    pub(super) result: Option<Box<SignalEnvelopeLine>>,
 }
 
-impl Line {
+impl SignalEnvelopeLine {
     /// The part that holds the envelope.
     pub(super) fn innermost(self) -> Self {
         match (self.params, self.result) {
@@ -238,69 +238,69 @@ impl Line {
 /// What one device sent to another.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Envelope {
+pub(super) struct SignalEnvelope {
     pub(super) source: Option<String>,
     pub(super) source_number: Option<String>,
     pub(super) source_uuid: Option<String>,
     pub(super) source_name: Option<String>,
     pub(super) timestamp: Option<i64>,
-    pub(super) data_message: Option<Data>,
-    pub(super) edit_message: Option<Edit>,
-    pub(super) sync_message: Option<Sync>,
+    pub(super) data_message: Option<SignalDataMessage>,
+    pub(super) edit_message: Option<SignalEdit>,
+    pub(super) sync_message: Option<SignalSync>,
     pub(super) story_message: Option<Value>,
 }
 
 /// What another device of the account did.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Sync {
-    pub(super) sent_message: Option<Sent>,
+pub(super) struct SignalSync {
+    pub(super) sent_message: Option<SignalSentMessage>,
 }
 
 /// What the account said on another device.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Sent {
+pub(super) struct SignalSentMessage {
     pub(super) destination: Option<String>,
     pub(super) destination_number: Option<String>,
     pub(super) destination_uuid: Option<String>,
-    pub(super) edit_message: Option<Edit>,
+    pub(super) edit_message: Option<SignalEdit>,
     #[serde(flatten)]
-    pub(super) data: Data,
+    pub(super) data: SignalDataMessage,
 }
 
 /// New words for a message.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Edit {
+pub(super) struct SignalEdit {
     /// When the version that this one replaces was sent.
     pub(super) target_sent_timestamp: Option<i64>,
-    pub(super) data_message: Option<Data>,
+    pub(super) data_message: Option<SignalDataMessage>,
 }
 
 /// A message.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Data {
+pub(super) struct SignalDataMessage {
     pub(super) timestamp: Option<i64>,
     pub(super) message: Option<String>,
-    pub(super) group_info: Option<Group>,
-    pub(super) quote: Option<Quote>,
-    pub(super) mentions: Option<Vec<Mention>>,
-    pub(super) attachments: Option<Vec<File>>,
-    pub(super) sticker: Option<Sticker>,
+    pub(super) group_info: Option<SignalGroup>,
+    pub(super) quote: Option<SignalQuote>,
+    pub(super) mentions: Option<Vec<SignalMention>>,
+    pub(super) attachments: Option<Vec<SignalFile>>,
+    pub(super) sticker: Option<SignalSticker>,
     pub(super) contacts: Option<Vec<Value>>,
-    pub(super) remote_delete: Option<Target>,
-    pub(super) admin_delete: Option<Target>,
+    pub(super) remote_delete: Option<SignalDeleteTarget>,
+    pub(super) admin_delete: Option<SignalDeleteTarget>,
     pub(super) reaction: Option<Value>,
-    pub(super) poll_create: Option<Poll>,
+    pub(super) poll_create: Option<SignalPoll>,
     pub(super) poll_vote: Option<Value>,
 }
 
 /// A group.
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Group {
+pub(super) struct SignalGroup {
     pub(super) group_id: Option<String>,
     #[serde(alias = "name")]
     pub(super) group_name: Option<String>,
@@ -309,7 +309,7 @@ pub(super) struct Group {
 /// The message that is answered.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Quote {
+pub(super) struct SignalQuote {
     pub(super) id: Option<i64>,
     pub(super) author: Option<String>,
     pub(super) author_number: Option<String>,
@@ -319,7 +319,7 @@ pub(super) struct Quote {
 /// A message that is deleted.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Target {
+pub(super) struct SignalDeleteTarget {
     pub(super) timestamp: Option<i64>,
     pub(super) target_sent_timestamp: Option<i64>,
     pub(super) target_author: Option<String>,
@@ -330,7 +330,7 @@ pub(super) struct Target {
 /// Somebody who is mentioned in the text, at a position in UTF-16 units.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Mention {
+pub(super) struct SignalMention {
     pub(super) name: Option<String>,
     pub(super) number: Option<String>,
     pub(super) uuid: Option<String>,
@@ -341,7 +341,7 @@ pub(super) struct Mention {
 /// A file.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct File {
+pub(super) struct SignalFile {
     pub(super) content_type: Option<String>,
     pub(super) filename: Option<String>,
     pub(super) caption: Option<String>,
@@ -350,14 +350,14 @@ pub(super) struct File {
 /// A sticker.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Sticker {
+pub(super) struct SignalSticker {
     pub(super) emoji: Option<String>,
 }
 
 /// A question with choices.
 #[derive(Debug, Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Poll {
+pub(super) struct SignalPoll {
     pub(super) question: Option<String>,
     pub(super) options: Vec<Value>,
 }

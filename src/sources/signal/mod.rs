@@ -4,15 +4,15 @@
 //! print, one envelope per line or as an array. Out: messages, edits as versions, deletions, and skips. An encrypted
 //! backup is never read.
 //!
-//! `sigexport` reads the exporter's Markdown and JSON, `quotes` finds the message that a quoted text belongs to,
-//! `envelope` defines the types of signal-cli's JSON, `received` makes items from them, `reader` chooses among the
+//! `sigexport` reads the exporter's Markdown and JSON, `quote_index` finds the message that a quoted text belongs to,
+//! `envelope` defines the types of signal-cli's JSON, `signal_cli` makes items from them, `reader` chooses among the
 //! files.
 
 mod envelope;
-mod quotes;
+mod quote_index;
 mod reader;
-mod received;
 mod sigexport;
+mod signal_cli;
 
 #[cfg(test)]
 mod tests;

@@ -13,19 +13,22 @@ use serde_json::Value;
 
 use super::{
     envelope,
-    received::Received,
-    sigexport::{self, Exported, Record, begins_message},
+    sigexport::{self, SigexportChat, SigexportRecord, begins_message},
+    signal_cli::SignalCliReader,
 };
 use crate::{
-    chat::{ChatItem, ChatReader, Conversation, Element, Elements, Privacy, Sample, Skip, Tree, Unread, has_json_keys},
+    chat::{
+        ChatItem, ChatReader, Conversation, ConversationPrivacy, ExportTree, FileSample, JsonElement, JsonElements,
+        SkipReason, UnreadCounts, has_json_keys,
+    },
     error::SourceError,
-    format::{Opener, SourceFormat},
-    lines::{Line, Lines},
-    trimmed::Trimmed,
+    format::{FormatOpener, SourceFormat},
+    lines::{StreamLine, StreamLines},
+    trimmed_text::TrimmedText,
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
-use nouns::{config::SourceSettings, half_characters::without_half_characters, model::DeadLetter};
+use types::{config::SourceSettings, lone_surrogates::replace_lone_surrogates, model::DeadLetter};
 
 /// Signal's exports.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -34,10 +37,10 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("chats"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Signal::open(settings)?))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(SignalReader::open(settings)?))),
 };
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return kind_of(&sample.name(), sample.head()).is_some();
     }
@@ -46,7 +49,7 @@ fn looks_like(sample: &Sample) -> bool {
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum SignalFileKind {
     /// `chat.md`.
     Markdown,
     /// `data.json`: one object per line, with local times.
@@ -57,7 +60,7 @@ enum Kind {
     Array,
 }
 
-fn kind_of(name: &str, head: &str) -> Option<Kind> {
+fn kind_of(name: &str, head: &str) -> Option<SignalFileKind> {
     let lower = name.to_lowercase();
     let first = head.trim_start();
     if lower.ends_with(".md") || lower.ends_with(".txt") {
@@ -65,7 +68,8 @@ fn kind_of(name: &str, head: &str) -> Option<Kind> {
         // WhatsApp writes `[2024-03-05 14:05:01] Name: text` on some phones.
         let is_text = lower.ends_with(".txt");
         let own = begun.contains(", ") && begun.find(", ") < begun.find(']') && begun.find(']') == Some(18);
-        return (!is_text || own || (begun.ends_with("  ") && !lower.contains("whatsapp"))).then_some(Kind::Markdown);
+        return (!is_text || own || (begun.ends_with("  ") && !lower.contains("whatsapp")))
+            .then_some(SignalFileKind::Markdown);
     }
     let received = has_json_keys(head, &["envelope"])
         && ["dataMessage", "syncMessage", "editMessage", "sourceNumber", "receiptMessage", "typingMessage"]
@@ -73,9 +77,9 @@ fn kind_of(name: &str, head: &str) -> Option<Kind> {
             .any(|key| head.contains(&format!("\"{key}\"")));
     let exported = has_json_keys(head, &["date", "sender", "body", "quote", "reactions"]);
     match first.starts_with('[') {
-        true => received.then_some(Kind::Array),
-        false if received => Some(Kind::Lines),
-        false => exported.then_some(Kind::Exported),
+        true => received.then_some(SignalFileKind::Array),
+        false if received => Some(SignalFileKind::Lines),
+        false => exported.then_some(SignalFileKind::Exported),
     }
 }
 
@@ -89,43 +93,43 @@ fn is_chat_file(entry: &str) -> bool {
 }
 
 /// Files that are read one after another.
-pub(super) struct Signal {
+pub(super) struct SignalReader {
     path: PathBuf,
-    tree: Tree,
+    tree: ExportTree,
     zone: Zone,
     zone_setting: String,
-    files: VecDeque<File>,
+    files: VecDeque<SignalExportFile>,
     /// What is known from signal-cli's records, which holds for all files.
-    received: Received,
-    open: Option<OpenFile>,
+    received: SignalCliReader,
+    open: Option<SignalOpenFile>,
     found: VecDeque<ChatItem>,
     total_bytes: u64,
     done_bytes: u64,
     has_local_times: bool,
-    unread: Unread,
-    trimmed: Trimmed,
+    unread: UnreadCounts,
+    trimmed: TrimmedText,
 }
 
-struct File {
+struct SignalExportFile {
     entry: String,
     bytes: u64,
-    kind: Kind,
-    privacy: Privacy,
+    kind: SignalFileKind,
+    privacy: ConversationPrivacy,
 }
 
-struct OpenFile {
-    file: File,
+struct SignalOpenFile {
+    file: SignalExportFile,
     origin: String,
-    exported: Exported,
-    input: Input,
+    exported: SigexportChat,
+    input: SignalInput,
 }
 
-enum Input {
-    Lines(Lines),
-    Elements(Elements),
+enum SignalInput {
+    Lines(StreamLines),
+    Elements(JsonElements),
 }
 
-impl Signal {
+impl SignalReader {
     /// Opens an export.
     ///
     /// # Errors
@@ -133,7 +137,7 @@ impl Signal {
     pub(super) fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
         let path = settings.path.clone();
         let zone = Zone::parse(&settings.zone)?;
-        let tree = Tree::open(&path)?;
+        let tree = ExportTree::open(&path)?;
         let files = files(&tree)?;
         if files.is_empty() {
             return Err(SourceError::Format {
@@ -150,11 +154,13 @@ impl Signal {
             tree,
             zone,
             zone_setting: settings.zone.clone(),
-            has_local_times: files.iter().any(|file| matches!(file.kind, Kind::Markdown | Kind::Exported)),
+            has_local_times: files
+                .iter()
+                .any(|file| matches!(file.kind, SignalFileKind::Markdown | SignalFileKind::Exported)),
             files: files.into(),
-            received: Received::default(),
-            unread: Unread::default(),
-            trimmed: Trimmed::default(),
+            received: SignalCliReader::default(),
+            unread: UnreadCounts::default(),
+            trimmed: TrimmedText::default(),
             open: None,
             found: VecDeque::new(),
             total_bytes,
@@ -173,10 +179,10 @@ impl Signal {
         };
         let entry = &open.file.entry;
         let more = match &mut open.input {
-            Input::Lines(lines) => {
+            SignalInput::Lines(lines) => {
                 let line = lines.next().map_err(|e| self.tree.unreadable(entry, lines.number(), e))?;
                 let item = match (&line, open.file.kind) {
-                    (Some(line), Kind::Markdown) => {
+                    (Some(line), SignalFileKind::Markdown) => {
                         open.exported.markdown(line.number, &String::from_utf8_lossy(&line.bytes), &self.zone)
                     }
                     (Some(line), kind) => line_item(
@@ -196,7 +202,7 @@ impl Signal {
                 }
                 line.is_some()
             }
-            Input::Elements(elements) => {
+            SignalInput::Elements(elements) => {
                 let element = elements.next().map_err(|e| self.tree.unreadable(entry, elements.line(), e))?;
                 self.found.extend(
                     element
@@ -214,29 +220,29 @@ impl Signal {
         Ok(true)
     }
 
-    fn open_file(&self, file: File) -> Result<OpenFile, SourceError> {
+    fn open_file(&self, file: SignalExportFile) -> Result<SignalOpenFile, SourceError> {
         let input = self.tree.read(&file.entry)?;
         let input = match file.kind {
-            Kind::Array => Input::Elements(Elements::new(input, &["*"])),
-            Kind::Markdown => Input::Lines(Lines::of_text(input)),
-            Kind::Exported | Kind::Lines => Input::Lines(Lines::new(input)),
+            SignalFileKind::Array => SignalInput::Elements(JsonElements::new(input, &["*"])),
+            SignalFileKind::Markdown => SignalInput::Lines(StreamLines::of_text(input)),
+            SignalFileKind::Exported | SignalFileKind::Lines => SignalInput::Lines(StreamLines::new(input)),
         };
         let name = chat_name(&self.tree, &file.entry);
         let conversation = Conversation { workspace: None, id: name.clone(), name, privacy: file.privacy };
         let origin = self.tree.origin(&file.entry);
-        Ok(OpenFile { exported: Exported::new(Arc::new(conversation), origin.clone()), file, origin, input })
+        Ok(SignalOpenFile { exported: SigexportChat::new(Arc::new(conversation), origin.clone()), file, origin, input })
     }
 }
 
 /// The item of a line of JSON from either program.
 fn line_item(
-    line: &Line,
-    kind: Kind,
-    received: &mut Received,
-    exported: &mut Exported,
+    line: &StreamLine,
+    kind: SignalFileKind,
+    received: &mut SignalCliReader,
+    exported: &mut SigexportChat,
     origin: &str,
     zone: &Zone,
-    unread: &mut Unread,
+    unread: &mut UnreadCounts,
 ) -> Option<ChatItem> {
     if line.bytes.iter().all(u8::is_ascii_whitespace) {
         return None;
@@ -244,8 +250,8 @@ fn line_item(
     let payload = || String::from_utf8_lossy(&line.bytes).into_owned();
     let place = format!("{origin}:{}", line.number);
     // What signal-cli received is of many chats.
-    let damaged = |exported: &Exported, reason: String| match kind {
-        Kind::Lines => {
+    let damaged = |exported: &SigexportChat, reason: String| match kind {
+        SignalFileKind::Lines => {
             ChatItem::Reject { conversation: None, letter: DeadLetter::new(place.clone(), reason, &line.bytes) }
         }
         _ => exported.reject(line.number, reason, &payload()),
@@ -255,12 +261,12 @@ fn line_item(
         return Some(damaged(exported, reason));
     }
     let advice = |e: serde_json::Error| format!("{e}; write one JSON object per line");
-    let value: Value = match serde_json::from_slice(&without_half_characters(&line.bytes)) {
+    let value: Value = match serde_json::from_slice(&replace_lone_surrogates(&line.bytes)) {
         Ok(value) => value,
         Err(e) => return Some(damaged(exported, advice(e))),
     };
     if value.get("date").is_some() && value.get("envelope").is_none() {
-        let read = sigexport::FORM.read::<Record>(value);
+        let read = sigexport::FORM.read::<SigexportRecord>(value);
         let read = read.and_then(|(record, odd)| odd.judge(exported.record(line.number, record, zone), unread));
         return Some(read.unwrap_or_else(|reason| exported.reject(line.number, reason, &payload())));
     }
@@ -270,23 +276,23 @@ fn line_item(
 /// The item of a record of signal-cli.
 fn record_item(
     value: Value,
-    received: &mut Received,
+    received: &mut SignalCliReader,
     origin: String,
     payload: &[u8],
     zone: &Zone,
-    unread: &mut Unread,
+    unread: &mut UnreadCounts,
 ) -> ChatItem {
     let record = envelope::innermost(value);
     let of_group = envelope::is_of_group(&record);
-    let read = envelope::FORM.read::<envelope::Line>(record);
+    let read = envelope::FORM.read::<envelope::SignalEnvelopeLine>(record);
     let read = read.and_then(|(record, odd)| odd.judge(received.item(record, origin.clone(), payload, zone), unread));
     // What a group is told without words is that it has changed.
     let read = read.map(|item| match item {
-        ChatItem::Skip(Skip::Empty) if of_group => ChatItem::Skip(Skip::ServiceMessage),
+        ChatItem::Skip(SkipReason::Empty) if of_group => ChatItem::Skip(SkipReason::ServiceMessage),
         item => item,
     });
     read.unwrap_or_else(|reason| {
-        let record = serde_json::from_slice(&without_half_characters(payload)).ok();
+        let record = serde_json::from_slice(&replace_lone_surrogates(payload)).ok();
         let conversation = record.and_then(|record| received.conversation_of_damaged(record));
         ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, payload) }
     })
@@ -294,11 +300,11 @@ fn record_item(
 
 /// The item of an element of an array of envelopes.
 fn element_item(
-    element: &Element,
-    received: &mut Received,
+    element: &JsonElement,
+    received: &mut SignalCliReader,
     origin: &str,
     zone: &Zone,
-    unread: &mut Unread,
+    unread: &mut UnreadCounts,
 ) -> ChatItem {
     match element.parse::<Value>(origin) {
         Ok(value) => record_item(value, received, format!("{origin}:{}", element.line), &element.bytes, zone, unread),
@@ -306,7 +312,7 @@ fn element_item(
     }
 }
 
-impl ChatReader for Signal {
+impl ChatReader for SignalReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             if let Some(item) = self.found.pop_front() {
@@ -324,8 +330,8 @@ impl ChatReader for Signal {
 
     fn progress(&self) -> SourceProgress {
         let open = self.open.as_ref().map_or(0, |open| match &open.input {
-            Input::Lines(lines) => lines.read_bytes(),
-            Input::Elements(elements) => elements.read_bytes(),
+            SignalInput::Lines(lines) => lines.read_bytes(),
+            SignalInput::Elements(elements) => elements.read_bytes(),
         });
         SourceProgress { done: self.done_bytes + open, total: Some(self.total_bytes), unit: "bytes" }
     }
@@ -334,7 +340,7 @@ impl ChatReader for Signal {
         self.unread.counts().clone()
     }
 
-    fn trimmed(&self) -> Trimmed {
+    fn trimmed(&self) -> TrimmedText {
         self.trimmed.clone()
     }
 
@@ -345,31 +351,36 @@ impl ChatReader for Signal {
 
 /// The files that are read. A folder of one chat is the user's own choice. A folder of all chats is an account, whose
 /// chats are read only if they are named.
-fn files(tree: &Tree) -> Result<Vec<File>, SourceError> {
-    let mut by_folder: BTreeMap<&str, Vec<File>> = BTreeMap::new();
+fn files(tree: &ExportTree) -> Result<Vec<SignalExportFile>, SourceError> {
+    let mut by_folder: BTreeMap<&str, Vec<SignalExportFile>> = BTreeMap::new();
     for entry in tree.entries().iter().filter(|entry| tree.is_file() || is_chat_file(&entry.name)) {
         let Some(kind) = kind_of_entry(tree, &entry.name)? else { continue };
         let folder = entry.name.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let file = File { entry: entry.name.clone(), bytes: entry.bytes, kind, privacy: Privacy::Open };
+        let file = SignalExportFile {
+            entry: entry.name.clone(),
+            bytes: entry.bytes,
+            kind,
+            privacy: ConversationPrivacy::Open,
+        };
         by_folder.entry(folder).or_default().push(file);
     }
     let is_account = by_folder.len() > 1;
     let mut files = Vec::new();
     for (_, mut in_folder) in by_folder {
-        let is = |file: &File, name: &str| file.entry.rsplit('/').next() == Some(name);
+        let is = |file: &SignalExportFile, name: &str| file.entry.rsplit('/').next() == Some(name);
         if in_folder.iter().any(|file| is(file, "data.json")) {
             in_folder.retain(|file| !is(file, "chat.md") && !is(file, "index.md"));
         }
         files.extend(in_folder);
     }
     for file in &mut files {
-        file.privacy = if is_account { Privacy::Direct } else { Privacy::Open };
+        file.privacy = if is_account { ConversationPrivacy::Direct } else { ConversationPrivacy::Open };
     }
     Ok(files)
 }
 
-fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> {
-    let mut lines = Lines::new(tree.read(entry)?);
+fn kind_of_entry(tree: &ExportTree, entry: &str) -> Result<Option<SignalFileKind>, SourceError> {
+    let mut lines = StreamLines::new(tree.read(entry)?);
     let mut head = String::new();
     for _ in 0..20 {
         match lines.next().map_err(|e| tree.unreadable(entry, lines.number(), e))? {
@@ -385,10 +396,10 @@ fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> 
         let first = head.trim_start();
         let begins = head.lines().find(|line| !line.trim().is_empty()).is_some_and(begins_message);
         match first.chars().next() {
-            _ if begins => Some(Kind::Markdown),
-            Some('[') if first.contains("\"envelope\"") => Some(Kind::Array),
-            Some('{') if first.contains("\"envelope\"") => Some(Kind::Lines),
-            Some('{') => Some(Kind::Exported),
+            _ if begins => Some(SignalFileKind::Markdown),
+            Some('[') if first.contains("\"envelope\"") => Some(SignalFileKind::Array),
+            Some('{') if first.contains("\"envelope\"") => Some(SignalFileKind::Lines),
+            Some('{') => Some(SignalFileKind::Exported),
             _ => None,
         }
     };
@@ -397,7 +408,7 @@ fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> 
 
 /// The name of a chat: the folder's name. For a single file, the file's own name, or the name of the folder that
 /// contains it.
-fn chat_name(tree: &Tree, entry: &str) -> String {
+fn chat_name(tree: &ExportTree, entry: &str) -> String {
     let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
     let name = entry.rsplit('/').next().unwrap_or(entry);
     let is_general = matches!(name, "chat.md" | "index.md" | "data.json");

@@ -10,33 +10,34 @@ use jiff::civil::DateTime;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::quotes::Quotes;
+use super::quote_index::SignalQuoteIndex;
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Form, LIST, OBJECT, PositionalIds, Skip, TEXT, TRUTH, shared_file,
+        Account, ChatItem, ChatMessage, Conversation, LIST, OBJECT, PositionalIds, RecordForm, SkipReason, TEXT, TRUTH,
+        shared_file,
     },
     lines::MAX_MESSAGE_BYTES,
     zone::Zone,
 };
-use nouns::model::{Attachment, DeadLetter, EventTime};
+use types::model::{Attachment, DeadLetter, EventTime};
 
 /// The sender's name if the exporter knows no sender.
 const NO_SENDER: &str = "No-Sender";
 
 /// A chat that is being read.
-pub(super) struct Exported {
+pub(super) struct SigexportChat {
     conversation: Arc<Conversation>,
     /// The file's name in messages to the user.
     origin: String,
     ids: PositionalIds,
-    quotes: Quotes,
+    quotes: SignalQuoteIndex,
     /// The quotation that was cut off from the message before.
     pub(super) cut: Option<String>,
     /// The Markdown message whose lines are still being read.
-    begun: Option<OpenMessage>,
+    begun: Option<SigexportOpenMessage>,
 }
 
-struct OpenMessage {
+struct SigexportOpenMessage {
     line: u64,
     time: String,
     sender: String,
@@ -44,7 +45,7 @@ struct OpenMessage {
 }
 
 /// The fields of a line of `data.json`.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[("date", TEXT), ("sender", TEXT), ("body", TEXT)],
     other: &[
         ("quote", TEXT),
@@ -72,7 +73,7 @@ pub(super) const FORM: Form = Form {
 
 /// A line of `data.json`.
 #[derive(Deserialize)]
-pub(super) struct Record {
+pub(super) struct SigexportRecord {
     date: String,
     #[serde(default)]
     sender: Option<String>,
@@ -83,7 +84,7 @@ pub(super) struct Record {
     #[serde(default)]
     sticker: Value,
     #[serde(default)]
-    attachments: Vec<File>,
+    attachments: Vec<SigexportFile>,
     #[serde(default)]
     deleted: bool,
     #[serde(default)]
@@ -94,7 +95,7 @@ pub(super) struct Record {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct SigexportFile {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -102,7 +103,7 @@ struct File {
 }
 
 /// A message, from either form.
-struct ParsedMessage {
+struct SigexportMessage {
     line: u64,
     time: String,
     sender: String,
@@ -133,9 +134,16 @@ fn head(line: &str) -> Option<(&str, &str, &str)> {
     Some((time, name, text.strip_prefix(' ').unwrap_or(text)))
 }
 
-impl Exported {
+impl SigexportChat {
     pub(super) fn new(conversation: Arc<Conversation>, origin: String) -> Self {
-        Self { conversation, origin, ids: PositionalIds::default(), quotes: Quotes::default(), cut: None, begun: None }
+        Self {
+            conversation,
+            origin,
+            ids: PositionalIds::default(),
+            quotes: SignalQuoteIndex::default(),
+            cut: None,
+            begun: None,
+        }
     }
 
     /// Takes a line of Markdown. Returns the previous message once it is complete.
@@ -143,7 +151,8 @@ impl Exported {
         if let Some((time, sender, text)) = head(line) {
             let done = self.end(zone);
             let time = time.replacen(", ", "T", 1).replacen(' ', "T", 1);
-            self.begun = Some(OpenMessage { line: number, time, sender: sender.to_owned(), text: text.to_owned() });
+            self.begun =
+                Some(SigexportOpenMessage { line: number, time, sender: sender.to_owned(), text: text.to_owned() });
             return done;
         }
         match &mut self.begun {
@@ -160,19 +169,19 @@ impl Exported {
 
     /// Ends the current Markdown message and returns it.
     pub(super) fn end(&mut self, zone: &Zone) -> Option<ChatItem> {
-        let OpenMessage { line, time, sender, text } = self.begun.take()?;
+        let SigexportOpenMessage { line, time, sender, text } = self.begun.take()?;
         let deleted = text.trim() == "(This message was deleted)";
         let (quote, text) = split_quote(&text);
         let text = without_reactions(&text);
         let (text, attachments) = split_files(&text);
         let call = attachments.is_empty() && is_call(text.trim());
-        let found = ParsedMessage { line, time, sender, text, quote, attachments, deleted, call, version: 0 };
+        let found = SigexportMessage { line, time, sender, text, quote, attachments, deleted, call, version: 0 };
         Some(self.item(found, zone))
     }
 
     /// A line of `data.json`.
-    pub(super) fn record(&mut self, line: u64, record: Record, zone: &Zone) -> ChatItem {
-        let mut attachments: Vec<Attachment> = record.attachments.iter().map(File::attachment).collect();
+    pub(super) fn record(&mut self, line: u64, record: SigexportRecord, zone: &Zone) -> ChatItem {
+        let mut attachments: Vec<Attachment> = record.attachments.iter().map(SigexportFile::attachment).collect();
         if let Value::Object(sticker) = &record.sticker {
             let emoji = sticker.get("emoji").and_then(Value::as_str).filter(|emoji| !emoji.is_empty());
             attachments.push(labelled("sticker", emoji.unwrap_or("sticker")));
@@ -182,7 +191,7 @@ impl Exported {
         let text = record.body.unwrap_or_default();
         let quote = record.quote.map(|quote| split_quote(&quote).0).unwrap_or_default();
         let call = record.call || (attachments.is_empty() && is_call(text.trim()));
-        let found = ParsedMessage {
+        let found = SigexportMessage {
             line,
             time: record.date,
             sender: record.sender.unwrap_or_else(|| NO_SENDER.to_owned()),
@@ -196,7 +205,7 @@ impl Exported {
         self.item(found, zone)
     }
 
-    fn item(&mut self, found: ParsedMessage, zone: &Zone) -> ChatItem {
+    fn item(&mut self, found: SigexportMessage, zone: &Zone) -> ChatItem {
         let text = found.text.trim();
         let Some((written, time)) = moment(&found.time, zone) else {
             let reason = format!("{:?} is not a date and time; correct it", found.time);
@@ -204,7 +213,7 @@ impl Exported {
         };
         let is_empty = text.is_empty() && found.attachments.is_empty();
         if found.call || (found.sender == NO_SENDER && is_empty && !found.deleted) {
-            return ChatItem::Skip(Skip::ServiceMessage);
+            return ChatItem::Skip(SkipReason::ServiceMessage);
         }
         let id = self.ids.id(&written, &found.sender);
         let conversation = Arc::clone(&self.conversation);
@@ -212,7 +221,7 @@ impl Exported {
             return ChatItem::Deletion { conversation, id, version: None };
         }
         if is_empty {
-            return ChatItem::Skip(Skip::Empty);
+            return ChatItem::Skip(SkipReason::Empty);
         }
         let reply_to = self.quotes.find(&found.quote);
         self.cut = Some(found.quote);
@@ -238,7 +247,7 @@ impl Exported {
     }
 }
 
-impl File {
+impl SigexportFile {
     fn attachment(&self) -> Attachment {
         match (&self.missing_kind, self.name.as_deref().filter(|name| !name.is_empty())) {
             (_, Some(name)) => shared_file(name, None),

@@ -2,18 +2,18 @@
 
 use proptest::prelude::*;
 
-use super::reader::{FORMAT, Signal};
+use super::reader::{FORMAT, SignalReader};
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatReader, Privacy, Sample,
+        ChatItem, ChatReader, ConversationPrivacy, FileSample,
         transcript::{file_items, folder, ids, items, transcript},
     },
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
-    Ok(Box::new(Signal::open(settings)?))
+    Ok(Box::new(SignalReader::open(settings)?))
 }
 
 fn check(name: &str, content: &str, expected: &[&str]) {
@@ -115,11 +115,14 @@ fn a_folder_of_all_chats_is_private_and_each_chat_is_read_once() {
         other => panic!("{other:?}"),
     };
     let conversations: Vec<_> = found.iter().map(conversation).collect();
-    assert_eq!(conversations, [("Ann".to_owned(), Privacy::Direct), ("Club".to_owned(), Privacy::Direct)]);
+    assert_eq!(
+        conversations,
+        [("Ann".to_owned(), ConversationPrivacy::Direct), ("Club".to_owned(), ConversationPrivacy::Direct)]
+    );
     assert!(notice.unwrap().contains("its times have no zone and are read as +00:00"));
     // A single chat was chosen by the user.
     let (found, _) = items(&open, &SourceSettings::new("signal", folder.path().join("Ann"))).unwrap();
-    assert_eq!(found.iter().map(conversation).collect::<Vec<_>>(), [("Ann".to_owned(), Privacy::Open)]);
+    assert_eq!(found.iter().map(conversation).collect::<Vec<_>>(), [("Ann".to_owned(), ConversationPrivacy::Open)]);
 }
 
 const ANN: &str = "\"source\":\"+1555\",\"sourceNumber\":\"+1555\",\"sourceUuid\":\"u-ann\",\"sourceName\":\"Ann\"";
@@ -158,7 +161,9 @@ fn envelopes_tell_edits_deletions_answers_and_mentions() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert!(conversations.iter().all(|c| c.id == "u-ann" && c.name == "Ann" && c.privacy == Privacy::Direct));
+    assert!(
+        conversations.iter().all(|c| c.id == "u-ann" && c.name == "Ann" && c.privacy == ConversationPrivacy::Direct)
+    );
     let ChatItem::Message(message) = &found[3] else { panic!() };
     assert_eq!(message.mentions[0].id, "u-ann");
 }
@@ -213,7 +218,10 @@ fn envelopes_tell_groups_files_and_what_is_no_message() {
         ]
     );
     let ChatItem::Message(message) = &found[0] else { panic!() };
-    assert_eq!((message.conversation.name.as_str(), message.conversation.privacy), ("Club", Privacy::Private));
+    assert_eq!(
+        (message.conversation.name.as_str(), message.conversation.privacy),
+        ("Club", ConversationPrivacy::Private)
+    );
 }
 
 #[test]
@@ -253,11 +261,11 @@ fn an_export_is_recognised_and_others_are_not() {
         ("notes.md", "# notes\n", false),
     ] {
         let folder = folder(&[(name, content)]);
-        let sample = Sample::of(&folder.path().join(name)).unwrap();
+        let sample = FileSample::of(&folder.path().join(name)).unwrap();
         assert_eq!((FORMAT.looks_like)(&sample), expected, "{name}: {content}");
     }
     let folder = folder(&[("notes.md", "# notes\n")]);
-    let error = Signal::open(&SourceSettings::new("signal", folder.path())).err().unwrap().to_string();
+    let error = SignalReader::open(&SourceSettings::new("signal", folder.path())).err().unwrap().to_string();
     assert!(error.contains("neither a chat of sigexport nor JSON of signal-cli; run `sigexport FOLDER`"), "{error}");
 }
 

@@ -14,22 +14,22 @@ const MAX_LINES: usize = 10_000;
 
 /// The words of blocks.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct BlockWords {
+pub(super) struct SlackBlockWords {
     /// The text of each block that has any.
-    pub(super) texts: Vec<BlockText>,
+    pub(super) texts: Vec<SlackBlockText>,
     /// The kinds of blocks that are not known and have no words.
     pub(super) unknown: Vec<String>,
 }
 
 /// The text of a block.
 #[derive(Debug, PartialEq)]
-pub(super) struct BlockText {
+pub(super) struct SlackBlockText {
     pub(super) text: String,
     /// Whether a person typed it; then it is also the message's text.
     pub(super) is_typed: bool,
 }
 
-impl BlockWords {
+impl SlackBlockWords {
     /// All texts, each on lines of its own.
     pub(super) fn whole(&self) -> String {
         self.texts.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
@@ -37,14 +37,14 @@ impl BlockWords {
 }
 
 /// Reads blocks.
-pub(super) fn block_words(blocks: &[Value]) -> BlockWords {
-    let mut words = BlockWords::default();
+pub(super) fn block_words(blocks: &[Value]) -> SlackBlockWords {
+    let mut words = SlackBlockWords::default();
     for block in blocks {
         let mut lines = Vec::new();
         let is_known = block_lines(block, 0, &mut lines);
         lines.retain(|line| !line.trim().is_empty());
         if !lines.is_empty() {
-            words.texts.push(BlockText { text: lines.join("\n"), is_typed: text(block, "type") == "rich_text" });
+            words.texts.push(SlackBlockText { text: lines.join("\n"), is_typed: text(block, "type") == "rich_text" });
         } else if !is_known {
             words.unknown.push(text(block, "type").to_owned());
         }

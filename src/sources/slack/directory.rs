@@ -12,19 +12,19 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::mrkdwn::Names;
+use super::mrkdwn::SlackNames;
 use crate::{
     SourceError,
-    chat::{Account, Conversation, Elements, Privacy, Tree},
+    chat::{Account, Conversation, ConversationPrivacy, ExportTree, JsonElements},
 };
-use nouns::model::DeadLetter;
+use types::model::DeadLetter;
 
 /// Slack's own account, which is in no list.
 const SLACKBOT: &str = "USLACKBOT";
 
 /// What an export says about its channels and users.
 #[derive(Default)]
-pub(super) struct Directory {
+pub(super) struct SlackDirectory {
     accounts: HashMap<String, Account>,
     /// The names of integrations by the id of their bot.
     bots: HashMap<String, String>,
@@ -38,7 +38,7 @@ pub(super) struct Directory {
 
 /// An account, in `users.json` and in the reply of `users.info`.
 #[derive(Deserialize)]
-pub(super) struct User {
+pub(super) struct SlackUser {
     id: String,
     #[serde(default)]
     team_id: Option<String>,
@@ -49,13 +49,13 @@ pub(super) struct User {
     #[serde(default)]
     is_bot: Option<bool>,
     #[serde(default)]
-    profile: Option<Profile>,
+    profile: Option<SlackProfile>,
 }
 
 /// The names of a user, in `users.json` and in messages.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Profile {
+pub(super) struct SlackProfile {
     display_name: Option<String>,
     real_name: Option<String>,
     name: Option<String>,
@@ -63,7 +63,7 @@ pub(super) struct Profile {
 
 /// A conversation, in the lists and in the reply of `conversations.info`.
 #[derive(Deserialize)]
-pub(super) struct Channel {
+pub(super) struct SlackChannel {
     id: String,
     #[serde(default)]
     name: Option<String>,
@@ -75,9 +75,9 @@ pub(super) struct Channel {
     user: Option<String>,
 }
 
-impl Directory {
+impl SlackDirectory {
     /// Reads the lists of an export. A record in them that cannot be read becomes a reject.
-    pub(super) fn read(tree: &Tree) -> Result<(Self, Vec<DeadLetter>), SourceError> {
+    pub(super) fn read(tree: &ExportTree) -> Result<(Self, Vec<DeadLetter>), SourceError> {
         let mut directory = Self::default();
         let mut rejects = Vec::new();
         let lists = |names: &[&str]| {
@@ -87,19 +87,21 @@ impl Directory {
         };
         // Users come first, because the names of direct conversations are made from theirs.
         for file in lists(&["users.json", "org_users.json"]) {
-            for_each(tree, file, &mut rejects, |user: User| directory.user(user))?;
+            for_each(tree, file, &mut rejects, |user: SlackUser| directory.user(user))?;
         }
         for file in lists(&["channels.json", "groups.json", "dms.json", "mpims.json"]) {
             let (around, name) = split(file);
             let privacy = match name {
-                "channels.json" => Privacy::Open,
-                "groups.json" => Privacy::Private,
-                _ => Privacy::Direct,
+                "channels.json" => ConversationPrivacy::Open,
+                "groups.json" => ConversationPrivacy::Private,
+                _ => ConversationPrivacy::Direct,
             };
-            if privacy == Privacy::Open {
+            if privacy == ConversationPrivacy::Open {
                 directory.lists_channels.insert(around.to_owned());
             }
-            for_each(tree, file, &mut rejects, |channel: Channel| directory.list_channel(around, channel, privacy))?;
+            for_each(tree, file, &mut rejects, |channel: SlackChannel| {
+                directory.list_channel(around, channel, privacy)
+            })?;
         }
         Ok((directory, rejects))
     }
@@ -110,10 +112,10 @@ impl Directory {
     }
 
     /// Adds an account, or gives it another name.
-    pub(super) fn user(&mut self, user: User) {
+    pub(super) fn user(&mut self, user: SlackUser) {
         let profile = user.profile.unwrap_or_default();
         let handle = user.name.filter(|name| !name.trim().is_empty());
-        let real_name = Profile { real_name: profile.real_name.or(user.real_name), ..profile };
+        let real_name = SlackProfile { real_name: profile.real_name.or(user.real_name), ..profile };
         let name = real_name.name().or_else(|| handle.clone()).unwrap_or_else(|| user.id.clone());
         let bot = user.is_bot == Some(true) || user.id == SLACKBOT;
         self.team = self.team.take().or(user.team_id);
@@ -121,13 +123,13 @@ impl Directory {
     }
 
     /// Adds a conversation of a list.
-    pub(super) fn list_channel(&mut self, around: &str, channel: Channel, listed: Privacy) {
+    pub(super) fn list_channel(&mut self, around: &str, channel: SlackChannel, listed: ConversationPrivacy) {
         let privacy = match channel.is_private {
-            Some(true) if listed == Privacy::Open => Privacy::Private,
+            Some(true) if listed == ConversationPrivacy::Open => ConversationPrivacy::Private,
             _ => listed,
         };
         let name = match listed {
-            Privacy::Direct => {
+            ConversationPrivacy::Direct => {
                 let members = channel.members.unwrap_or_else(|| channel.user.into_iter().collect());
                 let mut names: Vec<String> = members.iter().map(|id| self.account(id, None).name).collect();
                 names.sort_unstable();
@@ -143,7 +145,7 @@ impl Directory {
             name: shown.clone(),
             privacy,
         });
-        if listed != Privacy::Direct {
+        if listed != ConversationPrivacy::Direct {
             self.channel_names.insert(channel.id.clone(), shown);
         }
         // Slack names the folder of a direct conversation after its id, and other folders after the conversation's
@@ -167,12 +169,12 @@ impl Directory {
             return conversation.clone();
         }
         let privacy = if is_id(folder, 'D') || folder.starts_with("mpdm-") {
-            Privacy::Direct
+            ConversationPrivacy::Direct
         } else if is_id(folder, 'G') || self.lists_channels.contains(around) {
             // A channel that is missing from the list of open channels is not open.
-            Privacy::Private
+            ConversationPrivacy::Private
         } else {
-            Privacy::Open
+            ConversationPrivacy::Open
         };
         Arc::new(Conversation {
             workspace: self.workspace(around),
@@ -183,11 +185,11 @@ impl Directory {
     }
 
     /// The account of a user who wrote a message. A user in no list is named by the profile in the first message.
-    pub(super) fn author(&mut self, id: &str, profile: Option<Profile>, bot: bool) -> Account {
+    pub(super) fn author(&mut self, id: &str, profile: Option<SlackProfile>, bot: bool) -> Account {
         if let Some(account) = self.accounts.get(id) {
             return account.clone();
         }
-        let account = self.account(id, profile.as_ref().and_then(Profile::name).as_deref());
+        let account = self.account(id, profile.as_ref().and_then(SlackProfile::name).as_deref());
         let handle = profile.and_then(|profile| profile.name).filter(|handle| !handle.trim().is_empty());
         let account = Account { bot: bot || account.bot, handle, ..account };
         self.accounts.insert(id.to_owned(), account.clone());
@@ -218,7 +220,7 @@ impl Directory {
     }
 }
 
-impl Names for Directory {
+impl SlackNames for SlackDirectory {
     fn account(&self, id: &str, label: Option<&str>) -> Account {
         if let Some(account) = self.accounts.get(id) {
             return account.clone();
@@ -232,7 +234,7 @@ impl Names for Directory {
     }
 }
 
-impl Profile {
+impl SlackProfile {
     /// The name that people see: the display name, else the real one.
     fn name(&self) -> Option<String> {
         let names = [&self.display_name, &self.real_name, &self.name];
@@ -253,12 +255,12 @@ fn is_id(folder: &str, kind: char) -> bool {
 
 /// Reads the records of a list, which may also be one that the API returned (`{"ok": true, "members": […]}`).
 fn for_each<T: for<'de> Deserialize<'de>>(
-    tree: &Tree,
+    tree: &ExportTree,
     file: &str,
     rejects: &mut Vec<DeadLetter>,
     mut take: impl FnMut(T),
 ) -> Result<(), SourceError> {
-    let mut elements = Elements::new(tree.read(file)?, &["*", "members/*", "channels/*", "groups/*", "ims/*"]);
+    let mut elements = JsonElements::new(tree.read(file)?, &["*", "members/*", "channels/*", "groups/*", "ims/*"]);
     while let Some(element) = elements.next().map_err(|e| tree.unreadable(file, 0, e))? {
         // A list without entries may be `null`.
         match element.parse::<Value>(&tree.origin(file)) {

@@ -9,24 +9,25 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    blocks::{BlockText, block_words},
-    directory::{Directory, Profile},
-    lenient,
-    mrkdwn::{Names, RenderedText, render},
+    blocks::{SlackBlockText, block_words},
+    directory::{SlackDirectory, SlackProfile},
+    lenient_fields,
+    mrkdwn::{SlackNames, SlackRenderedText, render},
 };
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Form, LIST, NUMBER, OBJECT, Skip, TEXT, TRUTH, Unread, media_kind,
+        Account, ChatItem, ChatMessage, Conversation, LIST, NUMBER, OBJECT, RecordForm, SkipReason, TEXT, TRUTH,
+        UnreadCounts, media_kind,
     },
     zone::Zone,
 };
-use nouns::model::Attachment;
+use types::model::Attachment;
 
 /// The kinds of values that integrations may write instead of a text.
 const WRITTEN: u8 = TEXT | NUMBER | TRUTH;
 
 /// The fields of a message.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("type", TEXT),
         ("subtype", TEXT),
@@ -173,140 +174,140 @@ pub(super) const FORM: Form = Form {
 /// type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct RawMessage {
+pub(super) struct SlackMessage {
     #[serde(rename = "type")]
     kind: Option<String>,
     subtype: Option<String>,
     pub(super) ts: Option<String>,
     user: Option<String>,
     bot_id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     username: Option<String>,
     text: Option<String>,
     thread_ts: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     reply_count: Option<u64>,
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient_fields::list")]
     replies: Vec<Value>,
-    #[serde(deserialize_with = "lenient::value")]
-    edited: Option<EditStamp>,
-    #[serde(deserialize_with = "lenient::value")]
-    user_profile: Option<Profile>,
-    #[serde(deserialize_with = "lenient::value")]
-    bot_profile: Option<BotProfile>,
-    #[serde(deserialize_with = "lenient::list")]
-    files: Vec<File>,
-    #[serde(deserialize_with = "lenient::value")]
-    file: Option<File>,
-    #[serde(deserialize_with = "lenient::value")]
-    comment: Option<Comment>,
-    #[serde(deserialize_with = "lenient::list")]
-    attachments: Vec<RawAttachment>,
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient_fields::value")]
+    edited: Option<SlackEditStamp>,
+    #[serde(deserialize_with = "lenient_fields::value")]
+    user_profile: Option<SlackProfile>,
+    #[serde(deserialize_with = "lenient_fields::value")]
+    bot_profile: Option<SlackBotProfile>,
+    #[serde(deserialize_with = "lenient_fields::list")]
+    files: Vec<SlackFile>,
+    #[serde(deserialize_with = "lenient_fields::value")]
+    file: Option<SlackFile>,
+    #[serde(deserialize_with = "lenient_fields::value")]
+    comment: Option<SlackComment>,
+    #[serde(deserialize_with = "lenient_fields::list")]
+    attachments: Vec<SlackAttachment>,
+    #[serde(deserialize_with = "lenient_fields::list")]
     blocks: Vec<Value>,
     deleted_ts: Option<String>,
-    message: Option<Box<RawMessage>>,
+    message: Option<Box<SlackMessage>>,
     /// A thread's replies, which slackdump puts into the thread's first message.
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient_fields::list")]
     pub(super) slackdump_thread_replies: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct EditStamp {
-    #[serde(deserialize_with = "lenient::text")]
+struct SlackEditStamp {
+    #[serde(deserialize_with = "lenient_fields::text")]
     ts: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct BotProfile {
-    #[serde(deserialize_with = "lenient::text")]
+struct SlackBotProfile {
+    #[serde(deserialize_with = "lenient_fields::text")]
     name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Comment {
-    #[serde(deserialize_with = "lenient::text")]
+struct SlackComment {
+    #[serde(deserialize_with = "lenient_fields::text")]
     user: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     comment: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct File {
-    #[serde(deserialize_with = "lenient::value")]
+struct SlackFile {
+    #[serde(deserialize_with = "lenient_fields::value")]
     mode: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     name: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     title: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     mimetype: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     permalink: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     url_private: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
-    initial_comment: Option<Comment>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::value")]
+    initial_comment: Option<SlackComment>,
+    #[serde(deserialize_with = "lenient_fields::text")]
     alt_txt: Option<String>,
 }
 
 /// What Slack calls an attachment: a link preview, or the body of an integration's message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct RawAttachment {
-    #[serde(deserialize_with = "lenient::text")]
+struct SlackAttachment {
+    #[serde(deserialize_with = "lenient_fields::text")]
     pretext: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     author_name: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     title: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     title_link: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     text: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     fallback: Option<String>,
-    #[serde(deserialize_with = "lenient::list")]
-    fields: Vec<Field>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::list")]
+    fields: Vec<SlackAttachmentField>,
+    #[serde(deserialize_with = "lenient_fields::value")]
     from_url: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     original_url: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     image_url: Option<String>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     is_msg_unfurl: Option<bool>,
-    #[serde(deserialize_with = "lenient::value")]
+    #[serde(deserialize_with = "lenient_fields::value")]
     is_share: Option<bool>,
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient_fields::list")]
     blocks: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Field {
-    #[serde(deserialize_with = "lenient::text")]
+struct SlackAttachmentField {
+    #[serde(deserialize_with = "lenient_fields::text")]
     title: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient_fields::text")]
     value: Option<String>,
 }
 
 /// The item of a message; an error says what is wrong with the message.
 pub(super) fn item(
-    raw: RawMessage,
+    raw: SlackMessage,
     conversation: &Arc<Conversation>,
-    directory: &mut Directory,
+    directory: &mut SlackDirectory,
     zone: &Zone,
-    unread: &mut Unread,
+    unread: &mut UnreadCounts,
 ) -> Result<ChatItem, String> {
     let subtype = raw.subtype.as_deref().unwrap_or_default();
     if let Some(kind) = raw.kind.as_deref().filter(|kind| *kind != "message") {
-        return Ok(ChatItem::Skip(Skip::unsupported(kind)));
+        return Ok(ChatItem::Skip(SkipReason::unsupported(kind)));
     }
     if let (Some(bot), Some(label)) = (&raw.bot_id, raw.text.as_deref().and_then(integration))
         && subtype == "bot_add"
@@ -317,12 +318,12 @@ pub(super) fn item(
         "message_changed" => {
             return match raw.message {
                 Some(message) if message.message.is_none() => item(*message, conversation, directory, zone, unread),
-                _ => Ok(ChatItem::Skip(Skip::unsupported(subtype))),
+                _ => Ok(ChatItem::Skip(SkipReason::unsupported(subtype))),
             };
         }
-        "ekm_access_denied" => return Ok(ChatItem::Skip(Skip::Encrypted)),
-        "reply_broadcast" => return Ok(ChatItem::Skip(Skip::Copy)),
-        _ if is_notice(subtype) => return Ok(ChatItem::Skip(Skip::ServiceMessage)),
+        "ekm_access_denied" => return Ok(ChatItem::Skip(SkipReason::Encrypted)),
+        "reply_broadcast" => return Ok(ChatItem::Skip(SkipReason::Copy)),
+        _ if is_notice(subtype) => return Ok(ChatItem::Skip(SkipReason::ServiceMessage)),
         _ => {}
     }
     let deleted = match subtype {
@@ -337,17 +338,17 @@ pub(super) fn item(
 }
 
 fn message(
-    mut raw: RawMessage,
+    mut raw: SlackMessage,
     conversation: &Arc<Conversation>,
-    directory: &mut Directory,
+    directory: &mut SlackDirectory,
     zone: &Zone,
-    unread: &mut Unread,
+    unread: &mut UnreadCounts,
 ) -> Result<ChatItem, String> {
     let id = raw.ts.clone().filter(|ts| !ts.is_empty()).ok_or("ts: missing; every message has one")?;
     let sent_ms = unix_ms(&id).ok_or_else(|| format!("ts: {id:?} is not a time; write seconds.microseconds"))?;
     let time = zone.at_unix_ms(sent_ms).ok_or_else(|| format!("ts: {id:?} is out of range"))?;
     let author = author(&mut raw, directory);
-    let files: Vec<File> = raw.file.into_iter().chain(raw.files).collect();
+    let files: Vec<SlackFile> = raw.file.into_iter().chain(raw.files).collect();
 
     let mut rendered = words(raw.subtype.as_deref(), raw.text, raw.comment, &files, directory);
     let mut blocks = block_words(&raw.blocks);
@@ -362,7 +363,7 @@ fn message(
     if rendered.text.is_empty() {
         // The body of an integration's message is the text that people see.
         let (bodies, previews): (Vec<_>, Vec<_>) = previews.into_iter().partition(|a| !a.is_preview());
-        let bodies: Vec<RenderedText> = bodies.iter().map(|body| body.render(directory)).collect();
+        let bodies: Vec<SlackRenderedText> = bodies.iter().map(|body| body.render(directory)).collect();
         rendered.text = bodies.iter().map(|b| b.text.as_str()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join("\n");
         rendered.mentions = bodies.into_iter().flat_map(|body| body.mentions).collect();
         shared.extend(previews.iter().filter_map(|preview| preview.attachment(directory)));
@@ -371,10 +372,10 @@ fn message(
     }
     if rendered.text.is_empty() && shared.is_empty() {
         let kind = blocks.unknown.into_iter().next().or(raw.subtype.filter(|subtype| !has_words(subtype)));
-        return Ok(ChatItem::Skip(kind.map_or(Skip::Empty, |kind| Skip::unsupported(&kind))));
+        return Ok(ChatItem::Skip(kind.map_or(SkipReason::Empty, |kind| SkipReason::unsupported(&kind))));
     }
-    blocks.unknown.iter().for_each(|kind| match Skip::unsupported(kind) {
-        Skip::UnsupportedKind(kind) => unread.add(&format!("block {kind}")),
+    blocks.unknown.iter().for_each(|kind| match SkipReason::unsupported(kind) {
+        SkipReason::UnsupportedKind(kind) => unread.add(&format!("block {kind}")),
         _ => unread.add("block"),
     });
     let has_replies = raw.reply_count.is_some_and(|count| count > 0) || !raw.replies.is_empty();
@@ -398,7 +399,7 @@ fn message(
     })))
 }
 
-fn author(raw: &mut RawMessage, directory: &mut Directory) -> Account {
+fn author(raw: &mut SlackMessage, directory: &mut SlackDirectory) -> Account {
     let commenter = raw.comment.as_ref().and_then(|comment| comment.user.clone());
     let user = raw.user.clone().or(commenter).filter(|user| !user.is_empty());
     let bot_name = raw.username.as_deref().or(raw.bot_profile.as_ref().and_then(|profile| profile.name.as_deref()));
@@ -413,7 +414,7 @@ fn author(raw: &mut RawMessage, directory: &mut Directory) -> Account {
 
 /// Adds words of blocks that the text lacks: a table, a card, the body of a program's message. Blocks that a person
 /// typed are left out: the text has the same words, in slightly different form.
-fn add_blocks(rendered: &mut RenderedText, blocks: &[BlockText], is_program: bool, names: &dyn Names) {
+fn add_blocks(rendered: &mut SlackRenderedText, blocks: &[SlackBlockText], is_program: bool, names: &dyn SlackNames) {
     let letters =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
     let mut said = letters(&rendered.text);
@@ -454,10 +455,10 @@ fn has_words(subtype: &str) -> bool {
 fn words(
     subtype: Option<&str>,
     text: Option<String>,
-    comment: Option<Comment>,
-    files: &[File],
-    names: &dyn Names,
-) -> RenderedText {
+    comment: Option<SlackComment>,
+    files: &[SlackFile],
+    names: &dyn SlackNames,
+) -> SlackRenderedText {
     let text = text.unwrap_or_default();
     let is_notice = text.starts_with("<@")
         && text.split_once('>').is_some_and(|(_, rest)| {
@@ -475,7 +476,7 @@ fn words(
 }
 
 /// A shared file. `None` if it was deleted, or if the plan's limit hides it and no name is left.
-fn attachment(file: File) -> Option<Attachment> {
+fn attachment(file: SlackFile) -> Option<Attachment> {
     if file.mode.as_deref() == Some("tombstone") {
         return None;
     }
@@ -506,7 +507,7 @@ fn without_token(url: &str) -> String {
     }
 }
 
-impl RawAttachment {
+impl SlackAttachment {
     /// Whether it is a preview of something that the message links to.
     fn is_preview(&self) -> bool {
         self.from_url.is_some() || self.original_url.is_some() || self.is_quote()
@@ -517,7 +518,7 @@ impl RawAttachment {
     }
 
     /// Its words, each part on a line; if it has none, its fallback text.
-    fn render(&self, names: &dyn Names) -> RenderedText {
+    fn render(&self, names: &dyn SlackNames) -> SlackRenderedText {
         let blocks = block_words(&self.blocks).whole();
         let fields = self.fields.iter().filter_map(|field| {
             let parts = [field.title.as_deref(), field.value.as_deref()];
@@ -537,7 +538,7 @@ impl RawAttachment {
         render(&if lines.is_empty() { plain() } else { lines.join("\n") }, names)
     }
 
-    fn attachment(&self, names: &dyn Names) -> Option<Attachment> {
+    fn attachment(&self, names: &dyn SlackNames) -> Option<Attachment> {
         let url = [&self.title_link, &self.from_url, &self.original_url, &self.image_url];
         let url = url.into_iter().flatten().find(|url| !url.is_empty()).cloned();
         let kind = if self.is_quote() {

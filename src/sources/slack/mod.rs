@@ -5,13 +5,13 @@
 //! counts of the platform's own notices. The id of a message is its `ts` as written, and is never treated as a number.
 //! Tokens in the addresses of files are never stored.
 //!
-//! `reader` goes through the files, `directory` knows channels and users, `message` reads one message (`lenient` reads
+//! `reader` goes through the files, `directory` knows channels and users, `message` reads one message (`lenient_fields` reads
 //! the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same
 //! messages live.
 
 mod blocks;
 mod directory;
-mod lenient;
+mod lenient_fields;
 mod message;
 mod mrkdwn;
 mod reader;
@@ -21,4 +21,4 @@ mod workspace;
 mod tests;
 
 pub(super) use reader::FORMAT;
-pub(super) use workspace::Workspace;
+pub(super) use workspace::SlackWorkspace;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::chat::{Account, resolve_entities};
 
 /// Names for the ids in a text.
-pub(super) trait Names {
+pub(super) trait SlackNames {
     /// The account with an id; `label` is the name in the text.
     fn account(&self, id: &str, label: Option<&str>) -> Account;
     /// The name of a channel, if it is known.
@@ -18,7 +18,7 @@ pub(super) trait Names {
 
 /// A text, and the accounts that it mentions.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct RenderedText {
+pub(super) struct SlackRenderedText {
     pub(super) text: String,
     pub(super) mentions: Vec<Account>,
 }
@@ -27,7 +27,7 @@ pub(super) struct RenderedText {
 const MAX_MARK_BYTES: usize = 8_192;
 
 /// The text of a message.
-pub(super) fn render(mrkdwn: &str, names: &dyn Names) -> RenderedText {
+pub(super) fn render(mrkdwn: &str, names: &dyn SlackNames) -> SlackRenderedText {
     let mut characters: Vec<(char, bool)> = Vec::with_capacity(mrkdwn.len());
     let mut mentions: Vec<Account> = Vec::new();
     let mut rest = mrkdwn;
@@ -51,7 +51,7 @@ pub(super) fn render(mrkdwn: &str, names: &dyn Names) -> RenderedText {
         }
     }
     write(rest, true, &mut characters);
-    RenderedText { text: without_styles(&characters).trim().to_owned(), mentions }
+    SlackRenderedText { text: without_styles(&characters).trim().to_owned(), mentions }
 }
 
 fn write(text: &str, styled: bool, characters: &mut Vec<(char, bool)>) {
@@ -60,7 +60,7 @@ fn write(text: &str, styled: bool, characters: &mut Vec<(char, bool)>) {
 }
 
 /// Renders the mark between angle brackets as text.
-fn mark_text(mark: &str, names: &dyn Names, mentions: &mut Vec<Account>) -> String {
+fn mark_text(mark: &str, names: &dyn SlackNames, mentions: &mut Vec<Account>) -> String {
     let (target, label) = match mark.split_once('|') {
         Some((target, label)) => (target, Some(resolve_entities(label)).filter(|label| !label.trim().is_empty())),
         None => (mark, None),
@@ -178,9 +178,9 @@ fn without_styles(characters: &[(char, bool)]) -> String {
 mod tests {
     use super::*;
 
-    struct Known;
+    struct KnownSlackNames;
 
-    impl Names for Known {
+    impl SlackNames for KnownSlackNames {
         fn account(&self, id: &str, label: Option<&str>) -> Account {
             let name = if id == "U1" { "Ann Bell" } else { label.unwrap_or(id) };
             Account { id: id.to_owned(), name: name.to_owned(), handle: None, bot: false }
@@ -214,16 +214,16 @@ mod tests {
             (":wave: *", ":wave: *"),
             ("", ""),
         ] {
-            assert_eq!(render(mrkdwn, &Known).text, expected, "{mrkdwn}");
+            assert_eq!(render(mrkdwn, &KnownSlackNames).text, expected, "{mrkdwn}");
         }
-        let mentions = render("<@U1> <@U1> <@U2>", &Known).mentions;
+        let mentions = render("<@U1> <@U1> <@U2>", &KnownSlackNames).mentions;
         assert_eq!(mentions.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(), ["U1", "U2"]);
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "[<>@#!|*_~`&;a \\nü]{0,60}") {
-            render(&text, &Known);
+            render(&text, &KnownSlackNames);
         }
     }
 }

@@ -12,20 +12,20 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    directory::{Directory, split},
-    message::{FORM as MESSAGE, RawMessage, item},
+    directory::{SlackDirectory, split},
+    message::{FORM as MESSAGE, SlackMessage, item},
 };
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatReader, Conversation, Element, FileStep, JsonFiles, OddFields, Sample, Skip, Tree, Unread,
-        has_json_keys,
+        ChatItem, ChatReader, Conversation, ExportTree, FileSample, JsonElement, JsonFileItem, JsonFiles, SkipReason,
+        UnreadCounts, UnreadFields, has_json_keys,
     },
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     turn_source::SourceProgress,
     zone::Zone,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// Slack.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -34,45 +34,45 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("conversations"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Slack::open(settings)?))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(SlackReader::open(settings)?))),
 };
 
 /// The paths of the messages in a day's file, and in a conversation that slackdump dumped.
 const MESSAGES: &[&str] = &["*", "messages/*", "channel_id", "name"];
 
 /// A reader of an export.
-struct Slack {
+struct SlackReader {
     files: JsonFiles,
     /// By the number of their file.
     conversations: Vec<Arc<Conversation>>,
-    directory: Directory,
+    directory: SlackDirectory,
     zone: Zone,
     /// The versions of the messages in the file that is read, by id.
     versions: HashMap<String, u64>,
     /// Items to be returned before the next message is read.
     ready: VecDeque<ChatItem>,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
 /// Where a message stands.
-struct Place<'e> {
-    element: &'e Element,
+struct SlackMessagePosition<'e> {
+    element: &'e JsonElement,
     /// The name of its file in messages to the user.
     origin: String,
     conversation: Arc<Conversation>,
 }
 
-impl Place<'_> {
+impl SlackMessagePosition<'_> {
     fn reject(&self, reason: String) -> ChatItem {
         let letter = self.element.reject(&self.origin, reason);
         ChatItem::Reject { conversation: Some(self.conversation.clone()), letter }
     }
 }
 
-impl Slack {
+impl SlackReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
-        let (directory, rejects) = Directory::read(&tree)?;
+        let tree = ExportTree::open(&settings.path)?;
+        let (directory, rejects) = SlackDirectory::read(&tree)?;
         let found = tree.entries().iter().filter_map(|entry| {
             let conversation = conversation_of(&tree, &entry.name, &directory)?;
             Some((entry.name.clone(), conversation))
@@ -96,20 +96,20 @@ impl Slack {
             zone: Zone::parse(&settings.zone)?,
             versions: HashMap::new(),
             ready,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         })
     }
 }
 
-impl ChatReader for Slack {
+impl ChatReader for SlackReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
                 return Ok(Some(item));
             }
             match self.files.step()? {
-                Some((file, FileStep::Element(element))) => self.take(file, &element),
-                Some((_, FileStep::End)) => self.versions.clear(),
+                Some((file, JsonFileItem::Element(element))) => self.take(file, &element),
+                Some((_, JsonFileItem::End)) => self.versions.clear(),
                 None => return Ok(None),
             }
         }
@@ -129,16 +129,16 @@ impl ChatReader for Slack {
     }
 }
 
-impl Slack {
+impl SlackReader {
     /// Adds the items of an element to `ready`.
-    fn take(&mut self, file: usize, element: &Element) {
+    fn take(&mut self, file: usize, element: &JsonElement) {
         if element.problem.is_none() && matches!(MESSAGES.get(element.path), Some(&"channel_id" | &"name")) {
             return;
         }
         let Some(conversation) = self.conversations.get(file).cloned() else { return };
-        let place = Place { element, origin: self.files.origin(file), conversation };
+        let place = SlackMessagePosition { element, origin: self.files.origin(file), conversation };
         let raw = element.parse::<Value>(&place.origin).and_then(|value| match value {
-            Value::Object(_) => MESSAGE.read::<RawMessage>(value).map_err(|e| element.reject(&place.origin, e)),
+            Value::Object(_) => MESSAGE.read::<SlackMessage>(value).map_err(|e| element.reject(&place.origin, e)),
             _ => Err(element.reject(&place.origin, "not an object, as a message must be".to_owned())),
         });
         let (mut raw, odd) = match raw {
@@ -158,11 +158,11 @@ impl Slack {
         }
     }
 
-    fn message(&mut self, raw: RawMessage, odd: OddFields, place: &Place<'_>) {
+    fn message(&mut self, raw: SlackMessage, odd: UnreadFields, place: &SlackMessagePosition<'_>) {
         let read = item(raw, &place.conversation, &mut self.directory, &self.zone, &mut self.unread);
         let found = match read.and_then(|item| odd.judge(item, &mut self.unread)) {
             Ok(ChatItem::Message(message)) => match self.versions.get(&message.id) {
-                Some(version) if *version >= message.version => ChatItem::Skip(Skip::Copy),
+                Some(version) if *version >= message.version => ChatItem::Skip(SkipReason::Copy),
                 _ => {
                     self.versions.insert(message.id.clone(), message.version);
                     ChatItem::Message(message)
@@ -176,7 +176,7 @@ impl Slack {
 }
 
 /// The conversation whose messages a file holds; `None` for lists, uploads and any other file.
-fn conversation_of(tree: &Tree, file: &str, directory: &Directory) -> Option<Arc<Conversation>> {
+fn conversation_of(tree: &ExportTree, file: &str, directory: &SlackDirectory) -> Option<Arc<Conversation>> {
     let (folder, name) = split(file);
     if tree.is_file() {
         let around = tree.path().parent().and_then(|parent| parent.file_name());
@@ -194,7 +194,7 @@ fn conversation_of(tree: &Tree, file: &str, directory: &Directory) -> Option<Arc
 
 /// A file that the user named is the user's own choice.
 fn opened(conversation: Arc<Conversation>) -> Arc<Conversation> {
-    let privacy = crate::chat::Privacy::Open;
+    let privacy = crate::chat::ConversationPrivacy::Open;
     Arc::new(Conversation { privacy, ..(*conversation).clone() })
 }
 
@@ -223,7 +223,7 @@ fn dumped(stem: &str) -> &str {
     stem.split('-').next().unwrap_or(stem)
 }
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     let is_message = |head: &str| {
         has_json_keys(head, &["ts"])
             && (head.contains("\"user\"") || head.contains("\"bot_id\"") || head.contains("\"text\""))

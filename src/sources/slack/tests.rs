@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{SourceBatch, SourceCounts, tests::drain};
-use nouns::{
-    config::{Include, SourceSettings},
+use types::{
+    config::{PrivateConversationKind, SourceSettings},
     model::{Turn, TurnEvent},
 };
 
@@ -315,7 +315,7 @@ fn private_and_direct_conversations_are_off_and_have_names() {
     let (open, skipped) = sessions(&|_| ());
     assert_eq!(open, ["general"]);
     assert_eq!(skipped, [("direct message", 2), ("private channel", 2)].into());
-    let (all, _) = sessions(&|s| s.include = vec![Include::Private, Include::Direct]);
+    let (all, _) = sessions(&|s| s.include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct]);
     assert_eq!(all, ["Ann, Bo Day", "board", "general", "Ann, Bo Day, Builder", "unlisted"]);
     let (named, _) = sessions(&|s| s.only = vec!["D1".to_owned(), "board".to_owned()]);
     assert_eq!(named, ["Ann, Bo Day", "board"]);

@@ -12,29 +12,29 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    directory::{Channel, Directory, User},
-    message::{FORM, RawMessage, item},
+    directory::{SlackChannel, SlackDirectory, SlackUser},
+    message::{FORM, SlackMessage, item},
 };
 use crate::{
-    chat::{ChatItem, Conversation, Privacy, Unread},
+    chat::{ChatItem, Conversation, ConversationPrivacy, UnreadCounts},
     zone::Zone,
 };
 
 /// What is known about a workspace.
-pub(crate) struct Workspace {
-    directory: Directory,
+pub(crate) struct SlackWorkspace {
+    directory: SlackDirectory,
     conversations: HashMap<String, Arc<Conversation>>,
     asked: HashSet<String>,
     zone: Zone,
     /// Fields that were not read.
-    pub(crate) unread: Unread,
+    pub(crate) unread: UnreadCounts,
 }
 
-impl Workspace {
+impl SlackWorkspace {
     /// A workspace with this team id.
     pub(crate) fn new(team: &str, zone: Zone) -> Self {
-        let directory = Directory::of_team(team);
-        Self { directory, conversations: HashMap::new(), asked: HashSet::new(), zone, unread: Unread::default() }
+        let directory = SlackDirectory::of_team(team);
+        Self { directory, conversations: HashMap::new(), asked: HashSet::new(), zone, unread: UnreadCounts::default() }
     }
 
     /// Whether a conversation is known.
@@ -58,7 +58,7 @@ impl Workspace {
     /// Keeps what `users.info` returns for an account; null if Slack does not know it.
     pub(crate) fn learn_account(&mut self, id: &str, user: Value) {
         self.asked.insert(id.to_owned());
-        if let Ok(user) = serde_json::from_value::<User>(user) {
+        if let Ok(user) = serde_json::from_value::<SlackUser>(user) {
             self.directory.user(user);
         }
     }
@@ -73,9 +73,9 @@ impl Workspace {
         let is = |key: &str| info.get(key).and_then(Value::as_bool) == Some(true);
         let is_direct = is("is_im") || is("is_mpim");
         let privacy = match (is_direct, is("is_private")) {
-            (true, _) => Privacy::Direct,
-            (_, true) => Privacy::Private,
-            _ => Privacy::Open,
+            (true, _) => ConversationPrivacy::Direct,
+            (_, true) => ConversationPrivacy::Private,
+            _ => ConversationPrivacy::Open,
         };
         if let Some(info) = info.as_object_mut() {
             info.insert("id".to_owned(), id.into());
@@ -83,7 +83,7 @@ impl Workspace {
                 info.insert("members".to_owned(), members.into());
             }
         }
-        if let Ok(channel) = serde_json::from_value::<Channel>(info) {
+        if let Ok(channel) = serde_json::from_value::<SlackChannel>(info) {
             self.directory.list_channel("", channel, privacy);
             self.conversations.insert(id.to_owned(), self.directory.conversation("", id));
         }
@@ -102,7 +102,7 @@ impl Workspace {
             return Err((None, format!("channel: {conversation:?} is not known; give the app access to it")));
         };
         let failed = |reason: String| (Some(conversation.clone()), reason);
-        let (raw, odd) = FORM.read::<RawMessage>(message.clone()).map_err(failed)?;
+        let (raw, odd) = FORM.read::<SlackMessage>(message.clone()).map_err(failed)?;
         let item = item(raw, &conversation, &mut self.directory, &self.zone, &mut self.unread);
         item.and_then(|item| odd.judge(item, &mut self.unread)).map_err(failed)
     }
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::chat::{Account, ChatMessage};
 
-    fn workspace() -> Workspace {
-        let mut workspace = Workspace::new("T1", Zone::parse("Z").unwrap());
+    fn workspace() -> SlackWorkspace {
+        let mut workspace = SlackWorkspace::new("T1", Zone::parse("Z").unwrap());
         let user = json!({"id": "U1", "name": "ann", "profile": {"display_name": "Ann", "real_name": "Ann Bell"}});
         workspace.learn_account("U1", user);
         workspace.learn_account("U2", json!({"id": "U2", "name": "bo", "profile": {"real_name": "Bo Day"}}));
@@ -124,7 +124,7 @@ mod tests {
         workspace
     }
 
-    fn said(workspace: &mut Workspace, message: Value) -> ChatMessage {
+    fn said(workspace: &mut SlackWorkspace, message: Value) -> ChatMessage {
         match workspace.item("C1", &message).unwrap() {
             ChatItem::Message(message) => *message,
             other => panic!("{other:?}"),
@@ -141,7 +141,7 @@ mod tests {
             workspace: Some("T1".to_owned()),
             id: "C1".to_owned(),
             name: "general".to_owned(),
-            privacy: Privacy::Open,
+            privacy: ConversationPrivacy::Open,
         };
         let ann = Account { id: "U1".to_owned(), name: "Ann".to_owned(), handle: Some("ann".to_owned()), bot: false };
         assert_eq!((&*found.conversation, &found.author), (&general, &ann));
@@ -183,9 +183,15 @@ mod tests {
     fn conversations_have_the_privacy_and_the_names_of_an_export() {
         let mut workspace = workspace();
         for (id, info, members, name, privacy) in [
-            ("G1", json!({"name": "board", "is_private": true}), vec![], "board", Privacy::Private),
-            ("D1", json!({"is_im": true, "user": "U2"}), vec!["U2", "U1"], "Ann, Bo Day", Privacy::Direct),
-            ("G2", json!({"name": "mpdm-x", "is_mpim": true, "is_private": true}), vec!["U1"], "Ann", Privacy::Direct),
+            ("G1", json!({"name": "board", "is_private": true}), vec![], "board", ConversationPrivacy::Private),
+            ("D1", json!({"is_im": true, "user": "U2"}), vec!["U2", "U1"], "Ann, Bo Day", ConversationPrivacy::Direct),
+            (
+                "G2",
+                json!({"name": "mpdm-x", "is_mpim": true, "is_private": true}),
+                vec!["U1"],
+                "Ann",
+                ConversationPrivacy::Direct,
+            ),
         ] {
             workspace.learn_conversation(id, info, members.into_iter().map(str::to_owned).collect());
             let message = json!({"type": "message", "user": "U1", "text": "a", "ts": "1714557600.000100"});

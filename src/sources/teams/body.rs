@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use super::message::{Object, identity};
+use super::message::{TeamsObject, identity};
 use crate::chat::{Account, html_to_text, resolve_entities, shared_file};
-use nouns::model::Attachment;
+use types::model::Attachment;
 
 /// The maximum number of texts that are taken from a card.
 const MAX_CARD_TEXTS: usize = 200;
@@ -26,7 +26,7 @@ static SRC: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?i)\bsrc="
 
 /// What a message says.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct TeamsContent {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
     pub(super) mentions: Vec<Account>,
@@ -35,8 +35,8 @@ pub(super) struct Words {
 }
 
 /// Reads a message's body and attachments.
-pub(super) fn words(message: Object<'_>) -> Words {
-    let mut words = Words::default();
+pub(super) fn words(message: TeamsObject<'_>) -> TeamsContent {
+    let mut words = TeamsContent::default();
     let content = message.object("body").and_then(|b| b.get("content")).and_then(Value::as_str).unwrap_or_default();
     let kind = message.object("body").and_then(|b| b.get("contentType"));
     // PowerShell may write the content type as its number in the enumeration.
@@ -100,16 +100,18 @@ fn html(content: &str, attachments: &mut Vec<Attachment>) -> String {
     html_to_text(&html)
 }
 
-fn attached(attachment: Object<'_>, words: &mut Words) {
+fn attached(attachment: TeamsObject<'_>, words: &mut TeamsContent) {
     let kind = attachment.text("contentType").unwrap_or_default();
     let name = attachment.text("name");
     let url = attachment.text("contentUrl").map(str::to_owned);
     let content = attachment.text("content").and_then(|text| serde_json::from_str::<Value>(text).ok());
     let content = content.as_ref().or_else(|| attachment.get("content").filter(|c| c.is_object()));
     match kind {
-        "messageReference" => words.quotes = content.and_then(|c| Object(c).id("messageId")).or(attachment.id("id")),
+        "messageReference" => {
+            words.quotes = content.and_then(|c| TeamsObject(c).id("messageId")).or(attachment.id("id"))
+        }
         "forwardedMessageReference" => {
-            let forwarded = content.and_then(|c| Object(c).text("originalMessageContent")).map(html_to_text);
+            let forwarded = content.and_then(|c| TeamsObject(c).text("originalMessageContent")).map(html_to_text);
             if let Some(forwarded) = forwarded.filter(|text| !text.is_empty()) {
                 words.text = format!("{}\n{forwarded}", words.text).trim().to_owned();
             }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    chat::{Account, Form, LIST, NUMBER, OBJECT, TEXT},
+    chat::{Account, LIST, NUMBER, OBJECT, RecordForm, TEXT},
     zone::Zone,
 };
-use nouns::model::EventTime;
+use types::model::EventTime;
 
 /// The fields of a message. Below its depth limit, PowerShell writes values as text.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("id", TEXT | NUMBER),
         ("replyToId", TEXT | NUMBER),
@@ -93,7 +93,7 @@ pub(super) const FORM: Form = Form {
 };
 
 /// The replies inside a post: a list, an object with the list under `value`, or a single reply.
-pub(super) const REPLIES: Form = Form {
+pub(super) const REPLIES: RecordForm = RecordForm {
     needed: &[
         ("replies", OBJECT | LIST),
         ("replies[]", OBJECT),
@@ -110,9 +110,9 @@ const NO_DATE: [&str; 2] = ["0001-01-01", "/Date(-62135"];
 
 /// An object whose keys begin in lower or in upper case.
 #[derive(Clone, Copy)]
-pub(super) struct Object<'a>(pub(super) &'a Value);
+pub(super) struct TeamsObject<'a>(pub(super) &'a Value);
 
-impl<'a> Object<'a> {
+impl<'a> TeamsObject<'a> {
     /// A value by its name in camelCase; `None` if it is null.
     pub(super) fn get(self, key: &str) -> Option<&'a Value> {
         let object = self.0.as_object()?;
@@ -129,16 +129,16 @@ impl<'a> Object<'a> {
         self.get(key)?.as_str().map(str::trim).filter(|text| !text.is_empty())
     }
 
-    pub(super) fn object(self, key: &str) -> Option<Object<'a>> {
-        self.get(key).filter(|value| value.is_object()).map(Object)
+    pub(super) fn object(self, key: &str) -> Option<TeamsObject<'a>> {
+        self.get(key).filter(|value| value.is_object()).map(TeamsObject)
     }
 
     /// The objects of a list; PowerShell writes a list of one as the object itself.
-    pub(super) fn list(self, key: &str) -> impl Iterator<Item = Object<'a>> {
+    pub(super) fn list(self, key: &str) -> impl Iterator<Item = TeamsObject<'a>> {
         let value = self.get(key);
         let many = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter();
         let one = value.filter(|value| value.is_object());
-        many.chain(one).filter(|value| value.is_object()).map(Object)
+        many.chain(one).filter(|value| value.is_object()).map(TeamsObject)
     }
 
     /// Its id: a text, or a number.
@@ -154,7 +154,7 @@ impl<'a> Object<'a> {
     pub(super) fn time(self, key: &str, zone: &Zone) -> Option<EventTime> {
         let value = self.get(key)?;
         // PowerShell 5 writes `/Date(1666799217259)/`, alone or as `value` of an object.
-        let text = value.as_str().or_else(|| Object(value).text("value"))?.trim();
+        let text = value.as_str().or_else(|| TeamsObject(value).text("value"))?.trim();
         if let Some(ms) = text.strip_prefix("/Date(").and_then(|rest| rest.split([')', '+', '-']).next()) {
             return zone.at_unix_ms(ms.parse().ok()?);
         }
@@ -169,7 +169,7 @@ impl<'a> Object<'a> {
 
 /// The place in which a message was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Place {
+pub(super) enum TeamsPlace {
     /// A channel of a team.
     Channel {
         /// The team's id, if it is stated.
@@ -183,9 +183,9 @@ pub(super) enum Place {
     File(u32),
 }
 
-impl Place {
+impl TeamsPlace {
     /// The place of a message in a file.
-    pub(super) fn of(message: Object<'_>, file: u32) -> Self {
+    pub(super) fn of(message: TeamsObject<'_>, file: u32) -> Self {
         let channel = message.object("channelIdentity");
         if let Some(id) = channel.and_then(|c| c.id("channelId")) {
             return Self::Channel { team: channel.and_then(|c| c.id("teamId")), channel: id };
@@ -194,7 +194,7 @@ impl Place {
     }
 
     /// The place of a message that cannot be read; `None` if that part of it cannot be read either.
-    pub(super) fn of_damaged(message: Object<'_>, file: u32) -> Option<Self> {
+    pub(super) fn of_damaged(message: TeamsObject<'_>, file: u32) -> Option<Self> {
         let place = Self::of(message, file);
         let is_known = !matches!(place, Self::File(_)) || !states_place(message);
         (message.0.is_object() && is_known).then_some(place)
@@ -202,7 +202,7 @@ impl Place {
 }
 
 /// Whether a message states a chat or a channel, in whatever form.
-fn states_place(message: Object<'_>) -> bool {
+fn states_place(message: TeamsObject<'_>) -> bool {
     let is_filled = |value: &Value| value.as_str().is_none_or(|text| !text.trim().is_empty());
     ["chatId", "channelIdentity"].into_iter().any(|key| message.get(key).is_some_and(is_filled))
 }
@@ -222,10 +222,10 @@ pub(super) fn take_replies(post: &mut Value) -> Vec<Value> {
         list => listed(list),
     };
     replies.retain(Value::is_object);
-    let post = Object(post);
+    let post = TeamsObject(post);
     let root = post.id("replyToId").or_else(|| post.id("id"));
     for reply in &mut replies {
-        let (has_root, has_place) = (Object(reply).get("replyToId").is_some(), states_place(Object(reply)));
+        let (has_root, has_place) = (TeamsObject(reply).get("replyToId").is_some(), states_place(TeamsObject(reply)));
         let Some(reply) = reply.as_object_mut() else { continue };
         if let Some(root) = root.as_ref().filter(|_| !has_root) {
             reply.insert("replyToId".to_owned(), root.as_str().into());
@@ -249,9 +249,9 @@ fn listed(value: Value) -> Vec<Value> {
 ///
 /// # Errors
 /// Names the field, if what it holds is no time.
-pub(super) fn deleted_ms(message: Object<'_>, zone: &Zone) -> Result<Option<i64>, String> {
+pub(super) fn deleted_ms(message: TeamsObject<'_>, zone: &Zone) -> Result<Option<i64>, String> {
     let Some(value) = message.get("deletedDateTime") else { return Ok(None) };
-    let text = value.as_str().or_else(|| Object(value).text("value")).map(str::trim);
+    let text = value.as_str().or_else(|| TeamsObject(value).text("value")).map(str::trim);
     if text.is_some_and(|text| text.is_empty() || NO_DATE.iter().any(|none| text.starts_with(none))) {
         return Ok(None);
     }
@@ -260,7 +260,7 @@ pub(super) fn deleted_ms(message: Object<'_>, zone: &Zone) -> Result<Option<i64>
 }
 
 /// Whether it is a notice from Teams itself.
-pub(super) fn is_notice(message: Object<'_>) -> bool {
+pub(super) fn is_notice(message: TeamsObject<'_>) -> bool {
     let kind = message.text("messageType").unwrap_or("message");
     let body = message.object("body").and_then(|b| b.text("content")).unwrap_or_default();
     !kind.eq_ignore_ascii_case("message") && (!kind.eq_ignore_ascii_case("unknownFutureValue") || body.is_empty())
@@ -269,19 +269,19 @@ pub(super) fn is_notice(message: Object<'_>) -> bool {
 }
 
 /// The author; Graph leaves out guests and deleted accounts.
-pub(super) fn author(message: Object<'_>) -> Account {
+pub(super) fn author(message: TeamsObject<'_>) -> Account {
     let unknown = || Account { id: "unknown".to_owned(), name: "Unknown".to_owned(), handle: None, bot: false };
     let Some(from) = message.get("from") else { return unknown() };
     if let Some(name) = from.as_str().map(str::trim).filter(|n| !n.is_empty()) {
         return Account { id: name.to_owned(), name: name.to_owned(), handle: None, bot: false };
     }
     let kinds = [("user", false), ("application", true), ("device", false)];
-    let found = kinds.into_iter().find_map(|(kind, bot)| identity(Object(from).object(kind)?, bot));
-    found.or_else(|| identity(Object(from), false)).unwrap_or_else(unknown)
+    let found = kinds.into_iter().find_map(|(kind, bot)| identity(TeamsObject(from).object(kind)?, bot));
+    found.or_else(|| identity(TeamsObject(from), false)).unwrap_or_else(unknown)
 }
 
 /// The account for an identity, whose id or name may be missing.
-pub(super) fn identity(identity: Object<'_>, bot: bool) -> Option<Account> {
+pub(super) fn identity(identity: TeamsObject<'_>, bot: bool) -> Option<Account> {
     let name = identity.text("displayName").map(str::to_owned);
     let id = identity.id("id").or_else(|| name.clone())?;
     Some(Account { name: name.unwrap_or_else(|| id.clone()), id, handle: None, bot })

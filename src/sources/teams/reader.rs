@@ -13,18 +13,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     body::words,
-    message::{FORM as MESSAGE, Object, Place, REPLIES, author, deleted_ms, is_notice, take_replies},
+    message::{FORM as MESSAGE, REPLIES, TeamsObject, TeamsPlace, author, deleted_ms, is_notice, take_replies},
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, FileStep, JsonFiles, OddFields, Privacy, Reordered, Sample, Skip,
-        TimeOrder, TimedRecord, Tree, Unordered, Unread, has_json_keys,
+        ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, FileSample, JsonElement, JsonFileItem,
+        JsonFiles, SkipReason, TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts, UnreadFields,
+        has_json_keys,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     zone::Zone,
 };
-use nouns::{config::SourceSettings, model::DeadLetter};
+use types::{config::SourceSettings, model::DeadLetter};
 
 /// Chats and channels of Microsoft Teams.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -33,7 +34,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("chats and channels"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Teams::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(TeamsReader::open(settings)?)))),
 };
 
 /// The paths of messages, and of what a file may say about the chat.
@@ -46,7 +47,7 @@ const MAX_NAMES: usize = 10;
 /// The longest file that is read as a single message.
 const MAX_MESSAGE_BYTES: u64 = 4 << 20;
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return is_graph(sample.head());
     }
@@ -60,23 +61,23 @@ fn is_graph(head: &str) -> bool {
 }
 
 /// An export that is read file by file.
-struct Teams {
+struct TeamsReader {
     files: JsonFiles,
     zone: Zone,
     /// What the files say of themselves, by their number.
-    heads: Vec<Head>,
+    heads: Vec<TeamsFileHead>,
     /// The number of the file that is read.
     file: usize,
     /// Hashes of the posts that have replies, by place and id.
     roots: HashSet<u64>,
     /// The places, and who wrote in each, up to [`MAX_NAMES`] people.
-    people: HashMap<Place, BTreeSet<String>>,
-    conversations: HashMap<Place, Arc<Conversation>>,
-    unread: Unread,
+    people: HashMap<TeamsPlace, BTreeSet<String>>,
+    conversations: HashMap<TeamsPlace, Arc<Conversation>>,
+    unread: UnreadCounts,
 }
 
 #[derive(Clone, Default)]
-struct Head {
+struct TeamsFileHead {
     /// The chat's name and whether it is a chat, if the file states them.
     topic: Option<String>,
     is_chat: bool,
@@ -86,9 +87,9 @@ struct Head {
     has_places: bool,
 }
 
-impl Teams {
+impl TeamsReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let is_file = tree.is_file();
         let entries = tree.entries().iter().filter(|e| is_file || e.name.ends_with(".json"));
         let names: Vec<String> = entries.map(|e| e.name.clone()).collect();
@@ -103,21 +104,21 @@ impl Teams {
         }
         Ok(Self {
             zone: Zone::parse(&settings.zone)?,
-            heads: vec![Head::default(); names.len()],
+            heads: vec![TeamsFileHead::default(); names.len()],
             files: JsonFiles::new(tree, names, PATHS),
             file: 0,
             roots: HashSet::new(),
             people: HashMap::new(),
             conversations: HashMap::new(),
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         })
     }
 
     /// Handles a value under one of the paths.
     fn element(
         &mut self,
-        element: &Element,
-        order: &mut TimeOrder,
+        element: &JsonElement,
+        order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         let (is_name, is_chat_type) = (NAMES.contains(&element.path), CHAT_TYPES.contains(&element.path));
@@ -148,18 +149,18 @@ impl Teams {
         &mut self,
         mut message: Value,
         line: u64,
-        order: &mut TimeOrder,
+        order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         if let Err(reason) = REPLIES.check(&mut message) {
             self.reject(&message, line, reason, order, found)?;
         }
         let replies = take_replies(&mut message);
-        let object = Object(&message);
+        let object = TeamsObject(&message);
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-        let place = Place::of(object, file);
+        let place = TeamsPlace::of(object, file);
         if let Some(file) = self.heads.get_mut(self.file) {
-            file.has_places |= !matches!(place, Place::File(_));
+            file.has_places |= !matches!(place, TeamsPlace::File(_));
         }
         match object.unix_ms("createdDateTime", &self.zone) {
             Some(unix_ms) => {
@@ -191,17 +192,17 @@ impl Teams {
         message: &Value,
         line: u64,
         reason: String,
-        order: &mut TimeOrder,
+        order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
         let origin = format!("{}:{line}", self.files.origin(self.file));
         let letter = DeadLetter::new(origin, reason, message.to_string().as_bytes());
         let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-        match Place::of_damaged(Object(message), file) {
+        match TeamsPlace::of_damaged(TeamsObject(message), file) {
             Some(place) => {
                 order.add_reject(&(&place, file), &letter)?;
                 // A place that it states counts as a conversation of the export.
-                if !matches!(place, Place::File(_)) {
+                if !matches!(place, TeamsPlace::File(_)) {
                     self.people.entry(place).or_default();
                 }
             }
@@ -211,7 +212,7 @@ impl Teams {
     }
 
     /// Reads a file that holds no list as a single message, if it is one.
-    fn single(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
+    fn single(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<(), SourceError> {
         let (tree, name) = (self.files.tree(), self.files.name(self.file));
         if self.heads.get(self.file).is_none_or(|head| head.has_elements) || tree.bytes_of(name) > MAX_MESSAGE_BYTES {
             return Ok(());
@@ -221,7 +222,9 @@ impl Teams {
         std::io::Read::read_to_end(&mut stream, &mut bytes).map_err(|e| tree.unreadable(name, 0, e))?;
         let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
         match serde_json::from_slice::<Value>(text) {
-            Ok(message) if Object(&message).get("createdDateTime").is_some() => self.message(message, 1, order, found),
+            Ok(message) if TeamsObject(&message).get("createdDateTime").is_some() => {
+                self.message(message, 1, order, found)
+            }
             // An empty list, or a file that does not hold messages.
             Ok(_) => Ok(()),
             Err(e) => {
@@ -233,7 +236,7 @@ impl Teams {
         }
     }
 
-    fn conversation(&mut self, place: &Place, file: u32) -> Arc<Conversation> {
+    fn conversation(&mut self, place: &TeamsPlace, file: u32) -> Arc<Conversation> {
         if let Some(conversation) = self.conversations.get(place) {
             return conversation.clone();
         }
@@ -242,45 +245,45 @@ impl Teams {
         let stem = self.files.name(file as usize).rsplit('/').next().unwrap_or_default();
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
         let head = self.heads.get(file as usize);
-        let is_chat = matches!(place, Place::Chat(_)) || head.is_some_and(|head| head.is_chat);
+        let is_chat = matches!(place, TeamsPlace::Chat(_)) || head.is_some_and(|head| head.is_chat);
         let people = self.people.get(place).map(|names| names.iter().cloned().collect::<Vec<_>>().join(", "));
         let topic = head.and_then(|head| head.topic.clone());
         let (workspace, id, otherwise) = match place {
-            Place::Channel { team, channel } => (team.clone(), channel.clone(), stem),
-            Place::Chat(id) => (None, id.clone(), people.filter(|names| !names.is_empty()).unwrap_or(stem)),
-            Place::File(_) => (None, stem.clone(), stem),
+            TeamsPlace::Channel { team, channel } => (team.clone(), channel.clone(), stem),
+            TeamsPlace::Chat(id) => (None, id.clone(), people.filter(|names| !names.is_empty()).unwrap_or(stem)),
+            TeamsPlace::File(_) => (None, stem.clone(), stem),
         };
         let conversation = Arc::new(Conversation {
             workspace,
             id,
             name: topic.unwrap_or(otherwise),
-            privacy: if is_chat && !alone { Privacy::Direct } else { Privacy::Open },
+            privacy: if is_chat && !alone { ConversationPrivacy::Direct } else { ConversationPrivacy::Open },
         });
         self.conversations.insert(place.clone(), conversation.clone());
         conversation
     }
 
     /// The conversation of a message that cannot be read; `None` if it states no place, and others in its file do.
-    fn conversation_of_damaged(&mut self, place: &Place, file: u32) -> Option<Arc<Conversation>> {
+    fn conversation_of_damaged(&mut self, place: &TeamsPlace, file: u32) -> Option<Arc<Conversation>> {
         let others_do = self.heads.get(file as usize).is_some_and(|head| head.has_places);
-        (!others_do || !matches!(place, Place::File(_))).then(|| self.conversation(place, file))
+        (!others_do || !matches!(place, TeamsPlace::File(_))).then(|| self.conversation(place, file))
     }
 }
 
-impl Teams {
+impl TeamsReader {
     /// The item of a message.
     ///
     /// # Errors
     /// Says what is missing, and what to write.
     fn said(
         &self,
-        message: Object<'_>,
-        odd: &OddFields,
-        place: &Place,
+        message: TeamsObject<'_>,
+        odd: &UnreadFields,
+        place: &TeamsPlace,
         conversation: Arc<Conversation>,
     ) -> Result<ChatItem, String> {
         if is_notice(message) {
-            return Ok(ChatItem::Skip(Skip::ServiceMessage));
+            return Ok(ChatItem::Skip(SkipReason::ServiceMessage));
         }
         let id = message.id("id").ok_or("id: missing; write it as Microsoft Graph does")?;
         let time = message.time("createdDateTime", &self.zone).ok_or("createdDateTime: out of range; write a date")?;
@@ -299,7 +302,7 @@ impl Teams {
             return Ok(ChatItem::Deletion { conversation, id, version: version("lastModifiedDateTime") });
         }
         if words.text.is_empty() && words.attachments.is_empty() {
-            return Ok(ChatItem::Skip(Skip::Empty));
+            return Ok(ChatItem::Skip(SkipReason::Empty));
         }
         let reply_to = message.id("replyToId");
         let has_replies = self.roots.contains(&hash(place, &id));
@@ -319,30 +322,30 @@ impl Teams {
     }
 }
 
-impl Unordered for Teams {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for TeamsReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some((file, step)) = self.files.step()? else { return Ok(false) };
         self.file = file;
         match step {
-            FileStep::Element(element) => self.element(&element, order, found)?,
-            FileStep::End => self.single(order, found)?,
+            JsonFileItem::Element(element) => self.element(&element, order, found)?,
+            JsonFileItem::End => self.single(order, found)?,
         }
         Ok(true)
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
-        if let Some(((place, file), letter)) = record.rejected::<(Place, u32)>() {
+        if let Some(((place, file), letter)) = record.rejected::<(TeamsPlace, u32)>() {
             return ChatItem::Reject { conversation: self.conversation_of_damaged(&place, file), letter };
         }
         let mut message: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
-        let place = Place::of(Object(&message), record.file);
+        let place = TeamsPlace::of(TeamsObject(&message), record.file);
         let conversation = self.conversation(&place, record.file);
         let read = MESSAGE.check(&mut message).and_then(|odd| {
-            let item = self.said(Object(&message), &odd, &place, conversation)?;
+            let item = self.said(TeamsObject(&message), &odd, &place, conversation)?;
             odd.judge(item, &mut self.unread)
         });
         read.unwrap_or_else(|reason| {
-            let place = Place::of_damaged(Object(&message), record.file);
+            let place = TeamsPlace::of_damaged(TeamsObject(&message), record.file);
             let conversation = place.and_then(|place| self.conversation_of_damaged(&place, record.file));
             let origin = format!("{}:{}", self.files.origin(record.file as usize), record.line);
             ChatItem::Reject { conversation, letter: DeadLetter::new(origin, reason, &record.payload) }
@@ -363,12 +366,12 @@ impl Unordered for Teams {
 }
 
 /// Whether a message has a body and the body is completely empty.
-fn is_emptied(message: Object<'_>) -> bool {
+fn is_emptied(message: TeamsObject<'_>) -> bool {
     let content = message.object("body").and_then(|body| body.0.get("content").or_else(|| body.0.get("Content")));
     content.is_some_and(|content| content.as_str().is_none_or(str::is_empty))
 }
 
 /// A hash of a post's place and id.
-fn hash(place: &Place, id: &str) -> u64 {
+fn hash(place: &TeamsPlace, id: &str) -> u64 {
     xxh3_64(format!("{place:?}/{id}").as_bytes())
 }

@@ -8,13 +8,13 @@ use tempfile::TempDir;
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Privacy, Sample, items_of, lines_of},
-    format::Opener,
+    chat::{ChatItem, ChatReader, ConversationPrivacy, FileSample, items_of, lines_of},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 fn open(path: &Path) -> Result<Box<dyn ChatReader>, SourceError> {
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
     open(&SourceSettings::new("teams", path))
 }
 
@@ -279,19 +279,22 @@ fn one_chat_in_a_file_is_open_and_several_are_direct() {
     };
     assert_eq!(
         conversations(&format!("[{}]", said(1, &text("x")))),
-        [found(Some("t1"), "19:c1@thread.tacv2", "general", Privacy::Open),]
+        [found(Some("t1"), "19:c1@thread.tacv2", "general", ConversationPrivacy::Open),]
     );
-    assert_eq!(conversations(&format!("[{}]", chat(1, "19:a"))), [found(None, "19:a", "Ann Lee", Privacy::Open)]);
+    assert_eq!(
+        conversations(&format!("[{}]", chat(1, "19:a"))),
+        [found(None, "19:a", "Ann Lee", ConversationPrivacy::Open)]
+    );
     assert_eq!(
         conversations(&format!(r#"{{"topic": "Plans", "messages": [{}]}}"#, chat(1, "19:a"))),
-        [found(None, "19:a", "Plans", Privacy::Open),]
+        [found(None, "19:a", "Plans", ConversationPrivacy::Open),]
     );
     assert_eq!(
         conversations(&format!("[{}, {}, {}]", chat(1, "19:a"), chat(2, "19:b"), said(3, &text("x")))),
         [
-            found(None, "19:a", "Ann Lee", Privacy::Direct),
-            found(None, "19:b", "Ann Lee", Privacy::Direct),
-            found(Some("t1"), "19:c1@thread.tacv2", "general", Privacy::Open),
+            found(None, "19:a", "Ann Lee", ConversationPrivacy::Direct),
+            found(None, "19:b", "Ann Lee", ConversationPrivacy::Direct),
+            found(Some("t1"), "19:c1@thread.tacv2", "general", ConversationPrivacy::Open),
         ]
     );
 }
@@ -310,7 +313,7 @@ fn a_folder_holds_one_conversation_a_file() {
     fs::write(folder.path().join("a.json"), format!("[{}]", bare(1))).unwrap();
     fs::write(folder.path().join("b.json"), format!("[{}]", bare(2))).unwrap();
     fs::write(folder.path().join("about.txt"), "no messages").unwrap();
-    assert!((FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(folder.path()).unwrap()));
     let names: Vec<_> = items_of(&mut *open(folder.path()).unwrap())
         .into_iter()
         .map(|item| match item {

@@ -12,16 +12,17 @@ use jiff::{
     tz::Offset,
 };
 
-use super::text::forwarded;
+use super::message_text::forwarded;
 use crate::{
     SourceError,
     chat::{
-        Account, ChatItem, ChatMessage, ChatReader, Conversation, Privacy, Skip, Tree, html_to_text, resolve_entities,
+        Account, ChatItem, ChatMessage, ChatReader, Conversation, ConversationPrivacy, ExportTree, SkipReason,
+        html_to_text, resolve_entities,
     },
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
-use nouns::model::{Attachment, DeadLetter, EventTime};
+use types::model::{Attachment, DeadLetter, EventTime};
 
 /// The longest page that is read.
 const MAX_PAGE_BYTES: u64 = 64 << 20;
@@ -29,11 +30,11 @@ const MAX_PAGE_BYTES: u64 = 64 << 20;
 const MESSAGE: &str = "<div class=\"message ";
 
 /// A reader of the pages.
-pub(super) struct TelegramPages {
-    tree: Tree,
+pub(super) struct TelegramHtmlReader {
+    tree: ExportTree,
     /// The pages that remain, the next one last.
     remaining: Vec<String>,
-    chat: Option<PagedChat>,
+    chat: Option<TelegramPagedChat>,
     items: VecDeque<ChatItem>,
     zone: Zone,
     notice: Option<String>,
@@ -42,19 +43,19 @@ pub(super) struct TelegramPages {
 }
 
 /// The chat of the pages in one folder.
-struct PagedChat {
+struct TelegramPagedChat {
     folder: String,
     conversation: Arc<Conversation>,
     /// The author of the previous message, because the next message may leave its author out.
     author: Option<Account>,
 }
 
-impl TelegramPages {
+impl TelegramHtmlReader {
     /// A reader of these pages.
     ///
     /// # Errors
     /// [`SourceError`] when the first one cannot be read.
-    pub(super) fn open(tree: Tree, mut pages: Vec<String>, zone: &str) -> Result<Self, SourceError> {
+    pub(super) fn open(tree: ExportTree, mut pages: Vec<String>, zone: &str) -> Result<Self, SourceError> {
         let total_bytes = tree.entries().iter().filter(|e| pages.contains(&e.name)).map(|e| e.bytes).sum();
         pages.sort_by_key(|page| std::cmp::Reverse(place_of(page)));
         let zone_setting = zone;
@@ -78,8 +79,11 @@ impl TelegramPages {
         let page = String::from_utf8_lossy(&bytes);
         let (folder, _) = place_of(&name);
         if self.chat.as_ref().is_none_or(|chat| chat.folder != folder) {
-            self.chat =
-                Some(PagedChat { folder: folder.clone(), conversation: conversation(&page, &folder), author: None });
+            self.chat = Some(TelegramPagedChat {
+                folder: folder.clone(),
+                conversation: conversation(&page, &folder),
+                author: None,
+            });
         }
         let Some(chat) = self.chat.as_mut() else { return Ok(None) };
         let origin = self.tree.origin(&name);
@@ -103,7 +107,7 @@ impl TelegramPages {
     }
 }
 
-impl ChatReader for TelegramPages {
+impl ChatReader for TelegramHtmlReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             if let Some(item) = self.items.pop_front() {
@@ -128,14 +132,14 @@ impl ChatReader for TelegramPages {
     }
 }
 
-impl PagedChat {
+impl TelegramPagedChat {
     /// The item of a message's HTML, which begins after [`MESSAGE`]; `None` for the line that separates two days.
     fn item(&mut self, block: &str, zone: &Zone, has_zones: &mut bool) -> Result<Option<ChatItem>, String> {
         let id = attribute(block, "id").unwrap_or_default();
         let id = id.strip_prefix("message").unwrap_or_default().to_owned();
         if !block.starts_with("default") {
             // Days have negative ids; notices have ids like messages.
-            return Ok((!id.starts_with('-')).then_some(ChatItem::Skip(Skip::ServiceMessage)));
+            return Ok((!id.starts_with('-')).then_some(ChatItem::Skip(SkipReason::ServiceMessage)));
         }
         if id.parse::<i64>().is_err() {
             return Err("id: not a number; export the chat again".to_owned());
@@ -155,7 +159,7 @@ impl PagedChat {
         let author = self.author.clone().filter(|author| !author.name.is_empty());
         let author = author.ok_or("from_name: missing; export the chat again")?;
         if block.contains("media_call") {
-            return Ok(Some(ChatItem::Skip(Skip::ServiceMessage)));
+            return Ok(Some(ChatItem::Skip(SkipReason::ServiceMessage)));
         }
         let body = forward.unwrap_or(own);
         let words = element(body, "text").map(|text| html_to_text(text.inner)).unwrap_or_default();
@@ -169,7 +173,7 @@ impl PagedChat {
             None => words,
         };
         if text.is_empty() && attachments.is_empty() {
-            return Ok(Some(ChatItem::Skip(Skip::Empty)));
+            return Ok(Some(ChatItem::Skip(SkipReason::Empty)));
         }
         let reply_to = element(block, "reply_to details").and_then(|reply| {
             let (_, target) = reply.inner.split_once("#go_to_message")?;
@@ -196,7 +200,7 @@ fn conversation(page: &str, folder: &str) -> Arc<Conversation> {
     let name = element(header, "text bold").map(|title| html_to_text(title.inner)).unwrap_or_default();
     let name = if name.is_empty() { "Telegram".to_owned() } else { name };
     let is_of_account = format!("/{folder}").contains("/chats/chat_");
-    let privacy = if is_of_account { Privacy::Direct } else { Privacy::Open };
+    let privacy = if is_of_account { ConversationPrivacy::Direct } else { ConversationPrivacy::Open };
     Arc::new(Conversation { workspace: None, id: name.clone(), name, privacy })
 }
 
@@ -243,7 +247,7 @@ fn attachment(body: &str) -> Option<Attachment> {
 }
 
 /// An element of a page.
-struct Element<'a> {
+struct TelegramHtmlElement<'a> {
     /// Its opening tag.
     tag: &'a str,
     /// The text between its tags.
@@ -251,7 +255,7 @@ struct Element<'a> {
 }
 
 /// The first `div` with exactly this class.
-fn element<'a>(html: &'a str, class: &str) -> Option<Element<'a>> {
+fn element<'a>(html: &'a str, class: &str) -> Option<TelegramHtmlElement<'a>> {
     let start = html.find(&format!("<div class=\"{class}\""))?;
     let html = html.get(start..)?;
     let (tag, rest) = html.split_at_checked(html.find('>')? + 1)?;
@@ -266,11 +270,11 @@ fn element<'a>(html: &'a str, class: &str) -> Option<Element<'a>> {
             depth += 1;
         }
         if depth == 0 {
-            return Some(Element { tag, inner: rest.get(..at)? });
+            return Some(TelegramHtmlElement { tag, inner: rest.get(..at)? });
         }
         at += 1;
     }
-    Some(Element { tag, inner: rest })
+    Some(TelegramHtmlElement { tag, inner: rest })
 }
 
 /// The value of a tag's attribute. The text must begin with the tag.

@@ -9,13 +9,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    message::{Chat, FORM, Head},
-    repair::repaired,
-    text::integer,
+    json_repair::repaired_json,
+    message::{FORM, TelegramChat, TelegramChatHead},
+    message_text::integer,
 };
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Conversation, Element, FileStep, JsonFiles, Tree, Unread},
+    chat::{ChatItem, ChatReader, Conversation, ExportTree, JsonElement, JsonFileItem, JsonFiles, UnreadCounts},
     turn_source::SourceProgress,
     zone::{Zone, zone_notice},
 };
@@ -40,40 +40,40 @@ const PATHS: [&str; 12] = [
 const PATHS_OF_A_LIST: usize = 4;
 
 /// A reader of the JSON export.
-pub(super) struct TelegramJson {
+pub(super) struct TelegramJsonReader {
     files: JsonFiles,
     /// The file that is read, from its first value on.
-    current: Option<OpenFile>,
+    current: Option<TelegramOpenFile>,
     zone: Zone,
     /// The first item, which was read early to see whether times have a zone.
     first: Option<ChatItem>,
     notice: Option<String>,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
-struct OpenFile {
+struct TelegramOpenFile {
     /// Its name in messages to the user.
     origin: String,
-    head: Head,
+    head: TelegramChatHead,
     /// The chat of the messages that are being read; `None` before the first message.
-    chat: Option<Chat>,
+    chat: Option<TelegramChat>,
     /// Whether the last message stated its moment, or no time at all.
     has_moments: bool,
 }
 
-impl TelegramJson {
+impl TelegramJsonReader {
     /// A reader of these files of the tree, in this order.
     ///
     /// # Errors
     /// [`SourceError`] when the first one cannot be read.
-    pub(super) fn open(tree: Tree, files: Vec<String>, zone: &str) -> Result<Self, SourceError> {
+    pub(super) fn open(tree: ExportTree, files: Vec<String>, zone: &str) -> Result<Self, SourceError> {
         let mut reader = Self {
             files: JsonFiles::new(tree, files, &PATHS),
             current: None,
             zone: Zone::parse(zone)?,
             first: None,
             notice: None,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         };
         reader.first = reader.read()?;
         if reader.current.as_ref().is_some_and(|file| !file.has_moments) {
@@ -85,10 +85,10 @@ impl TelegramJson {
     fn read(&mut self) -> Result<Option<ChatItem>, SourceError> {
         while let Some((number, step)) = self.files.step()? {
             match step {
-                FileStep::Element(element) => {
-                    let file = self.current.get_or_insert_with(|| OpenFile {
+                JsonFileItem::Element(element) => {
+                    let file = self.current.get_or_insert_with(|| TelegramOpenFile {
                         origin: self.files.origin(number),
-                        head: Head::default(),
+                        head: TelegramChatHead::default(),
                         chat: None,
                         has_moments: true,
                     });
@@ -96,14 +96,14 @@ impl TelegramJson {
                         return Ok(Some(item));
                     }
                 }
-                FileStep::End => self.current = None,
+                JsonFileItem::End => self.current = None,
             }
         }
         Ok(None)
     }
 }
 
-impl ChatReader for TelegramJson {
+impl ChatReader for TelegramJsonReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         match self.first.take() {
             Some(item) => Ok(Some(item)),
@@ -129,9 +129,9 @@ impl ChatReader for TelegramJson {
     }
 }
 
-impl OpenFile {
+impl TelegramOpenFile {
     /// Handles an element: returns an item, or keeps a part of a chat's head.
-    fn item(&mut self, element: &Element, zone: &Zone, unread: &mut Unread) -> Option<ChatItem> {
+    fn item(&mut self, element: &JsonElement, zone: &Zone, unread: &mut UnreadCounts) -> Option<ChatItem> {
         let mut value = match value(element) {
             Some(value) if element.problem.is_none() => value,
             _ => {
@@ -148,7 +148,7 @@ impl OpenFile {
             return None;
         }
         self.has_moments = integer(&value, "date_unixtime").is_some() || value.get("date").is_none();
-        let chat = self.chat.get_or_insert_with(|| Chat::new(&self.head, alone, &value, zone.clone()));
+        let chat = self.chat.get_or_insert_with(|| TelegramChat::new(&self.head, alone, &value, zone.clone()));
         let read = FORM.check(&mut value).and_then(|odd| odd.judge(chat.item(&value)?, unread));
         Some(match read {
             Ok(item) => item,
@@ -168,7 +168,7 @@ impl OpenFile {
             _ => self.head.id.is_some(),
         };
         if self.chat.take().is_some() || is_known {
-            self.head = Head::default();
+            self.head = TelegramChatHead::default();
         }
         let text = || value.as_str().map(|text| text.trim().to_owned());
         match field {
@@ -184,6 +184,6 @@ impl OpenFile {
 }
 
 /// The element as JSON, with known faults of Telegram Desktop repaired.
-fn value(element: &Element) -> Option<Value> {
-    serde_json::from_slice(&element.bytes).ok().or_else(|| serde_json::from_slice(&repaired(&element.bytes)?).ok())
+fn value(element: &JsonElement) -> Option<Value> {
+    serde_json::from_slice(&element.bytes).ok().or_else(|| serde_json::from_slice(&repaired_json(&element.bytes)?).ok())
 }

@@ -11,21 +11,22 @@ use jiff::civil::DateTime;
 use serde_json::Value;
 
 use super::{
-    media::attachments,
-    rich::rich_words,
-    text::{forwarded, integer, plain, text_field},
-    topics::Topics,
+    attachments::attachments,
+    message_text::{forwarded, integer, plain, text_field},
+    rich_message::rich_words,
+    topics::TelegramTopics,
 };
 use crate::{
     chat::{
-        Account, ChatItem, ChatMessage, Conversation, Form, LIST, NUMBER, OBJECT, PositionalIds, Privacy, Skip, TEXT,
+        Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, LIST, NUMBER, OBJECT, PositionalIds,
+        RecordForm, SkipReason, TEXT,
     },
     zone::Zone,
 };
-use nouns::model::EventTime;
+use types::model::EventTime;
 
 /// The fields of a message.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("id", NUMBER | TEXT),
         ("type", TEXT),
@@ -117,7 +118,7 @@ const OLD_GROUP_SHIFT: i64 = 1 << 33;
 
 /// What the export says about a chat before its messages.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Head {
+pub(super) struct TelegramChatHead {
     /// Its name; `None` for saved messages and deleted accounts.
     pub(super) name: Option<String>,
     /// Its type, such as `personal_chat`.
@@ -127,21 +128,21 @@ pub(super) struct Head {
 }
 
 /// A chat whose messages are being read.
-pub(super) struct Chat {
+pub(super) struct TelegramChat {
     conversation: Arc<Conversation>,
     /// Whether it is a basic group, whose ids belong to the series before a migration.
     is_basic_group: bool,
     /// The account of the bot, if the chat is with one.
     bot: Option<String>,
     zone: Zone,
-    topics: Topics,
+    topics: TelegramTopics,
     positions: PositionalIds,
 }
 
-impl Chat {
+impl TelegramChat {
     /// A chat, from its head and its first message, which only shows the age of the export. `alone` means that the file
     /// holds no other chat.
-    pub(super) fn new(head: &Head, alone: bool, first: &Value, zone: Zone) -> Self {
+    pub(super) fn new(head: &TelegramChatHead, alone: bool, first: &Value, zone: Zone) -> Self {
         let kind = head.kind.as_deref().unwrap_or_default();
         let is_old = ["from_id", "actor_id"].iter().any(|field| first.get(field).is_some_and(Value::is_number));
         let id = conversation_id(kind, head.id, is_old);
@@ -153,12 +154,14 @@ impl Chat {
             _ => id.clone().unwrap_or_else(|| "Telegram".to_owned()),
         });
         let privacy = match kind {
-            _ if alone => Privacy::Open,
-            "public_supergroup" | "public_channel" => Privacy::Open,
-            "personal_chat" | "bot_chat" | "saved_messages" | "replies" | "verification_codes" => Privacy::Direct,
+            _ if alone => ConversationPrivacy::Open,
+            "public_supergroup" | "public_channel" => ConversationPrivacy::Open,
+            "personal_chat" | "bot_chat" | "saved_messages" | "replies" | "verification_codes" => {
+                ConversationPrivacy::Direct
+            }
             // This was not written by Telegram Desktop, which always states both.
-            "" if head.id.is_none() => Privacy::Open,
-            _ => Privacy::Private,
+            "" if head.id.is_none() => ConversationPrivacy::Open,
+            _ => ConversationPrivacy::Private,
         };
         Self {
             bot: id.clone().filter(|_| kind == "bot_chat"),
@@ -170,7 +173,7 @@ impl Chat {
             }),
             is_basic_group: kind == "private_group",
             zone,
-            topics: Topics::default(),
+            topics: TelegramTopics::default(),
             positions: PositionalIds::default(),
         }
     }
@@ -204,9 +207,9 @@ impl Chat {
                 {
                     self.topics.begin(id);
                 }
-                Ok(ChatItem::Skip(Skip::ServiceMessage))
+                Ok(ChatItem::Skip(SkipReason::ServiceMessage))
             }
-            kind => Ok(ChatItem::Skip(Skip::unsupported(kind))),
+            kind => Ok(ChatItem::Skip(SkipReason::unsupported(kind))),
         }
     }
 
@@ -231,7 +234,7 @@ impl Chat {
             words.to_owned()
         };
         if text.is_empty() && attachments.is_empty() {
-            return Ok(ChatItem::Skip(Skip::Empty));
+            return Ok(ChatItem::Skip(SkipReason::Empty));
         }
         Ok(ChatItem::Message(Box::new(ChatMessage {
             conversation: Arc::clone(&self.conversation),

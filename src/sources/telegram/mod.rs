@@ -5,23 +5,23 @@
 //! unreadable messages as rejects. Deletions are not in the export: Telegram leaves deleted messages out. Reactions are
 //! not read.
 //!
-//! `export` opens either form, `json` reads `result.json`, and `html` reads the pages. `message` turns one JSON message
-//! into an item, with `text` for its words, `media` for what is shared and `topics` for the topic that it belongs to.
-//! `bot` turns a message of the Bot API into the same. `repair` corrects invalid JSON that Telegram Desktop writes.
+//! `export_format` opens either form, `json` reads `result.json`, and `html` reads the pages. `message` turns one JSON message
+//! into an item, with `message_text` for its words, `attachments` for what is shared and `topics` for the topic that it belongs to.
+//! `bot_api` turns a message of the Bot API into the same. `json_repair` corrects invalid JSON that Telegram Desktop writes.
 
-mod bot;
-mod export;
+mod attachments;
+mod bot_api;
+mod export_format;
 mod html;
 mod json;
-mod media;
+mod json_repair;
 mod message;
-mod repair;
-mod rich;
-mod text;
+mod message_text;
+mod rich_message;
 mod topics;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use bot::bot_item;
-pub(super) use export::FORMAT;
+pub(super) use bot_api::bot_item;
+pub(super) use export_format::FORMAT;

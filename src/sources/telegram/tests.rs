@@ -8,10 +8,10 @@ use tempfile::TempDir;
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Privacy, Sample, items_of, lines_of},
-    format::Opener,
+    chat::{ChatItem, ChatReader, ConversationPrivacy, FileSample, items_of, lines_of},
+    format::FormatOpener,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().unwrap();
@@ -24,7 +24,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn open(path: &Path, zone: &str) -> Result<Box<dyn ChatReader>, SourceError> {
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
     open(&SourceSettings { zone: zone.to_owned(), ..SourceSettings::new("telegram", path) })
 }
 
@@ -263,7 +263,7 @@ fn an_account_holds_chats_of_every_kind() {
     );
     let folder = folder(&[("DataExport/result.json", &json)]);
     let items = items_of(&mut *open(folder.path(), "Z").unwrap());
-    let conversations: Vec<(String, String, Privacy)> = items
+    let conversations: Vec<(String, String, ConversationPrivacy)> = items
         .into_iter()
         .map(|item| match item {
             ChatItem::Message(m) => (m.conversation.id.clone(), m.conversation.name.clone(), m.conversation.privacy),
@@ -271,12 +271,12 @@ fn an_account_holds_chats_of_every_kind() {
         })
         .collect();
     let expected = [
-        ("user8", "Bo", Privacy::Direct),
-        ("user5", "Saved Messages", Privacy::Direct),
-        ("user9", "user9", Privacy::Direct),
-        ("chat11", "Family", Privacy::Private),
-        ("channel12", "News", Privacy::Open),
-        ("channel13", "Old", Privacy::Private),
+        ("user8", "Bo", ConversationPrivacy::Direct),
+        ("user5", "Saved Messages", ConversationPrivacy::Direct),
+        ("user9", "user9", ConversationPrivacy::Direct),
+        ("chat11", "Family", ConversationPrivacy::Private),
+        ("channel12", "News", ConversationPrivacy::Open),
+        ("channel13", "Old", ConversationPrivacy::Private),
     ];
     assert_eq!(conversations, expected.map(|(id, name, privacy)| (id.to_owned(), name.to_owned(), privacy)));
 }
@@ -287,7 +287,7 @@ fn a_single_chat_is_the_users_own_choice() {
         folder(&[("result.json", &chat(&said(1, r#""text": "a""#)).replace("private_supergroup", "personal_chat"))]);
     let items = items_of(&mut *open(folder.path(), "Z").unwrap());
     let [ChatItem::Message(message)] = &items[..] else { panic!("{items:?}") };
-    assert_eq!((message.conversation.id.as_str(), message.conversation.privacy), ("user77", Privacy::Open));
+    assert_eq!((message.conversation.id.as_str(), message.conversation.privacy), ("user77", ConversationPrivacy::Open));
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn exports_are_recognised() {
     ] {
         let folder = folder(&[(name, content)]);
         let path = if name.contains('/') { folder.path().to_owned() } else { folder.path().join(name) };
-        assert_eq!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), expected, "{name}");
+        assert_eq!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()), expected, "{name}");
     }
 }
 

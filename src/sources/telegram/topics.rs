@@ -7,7 +7,7 @@
 
 /// The topics of one chat.
 #[derive(Default)]
-pub(super) struct Topics {
+pub(super) struct TelegramTopics {
     /// The messages that began a topic.
     roots: Vec<i64>,
     /// The messages in topics, ascending; then, for each, the index of its topic in `roots`.
@@ -15,7 +15,7 @@ pub(super) struct Topics {
     topics: Vec<u32>,
 }
 
-impl Topics {
+impl TelegramTopics {
     /// Notes that a message began a topic.
     pub(super) fn begin(&mut self, id: i64) {
         if !self.roots.contains(&id) {

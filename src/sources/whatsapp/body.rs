@@ -9,22 +9,22 @@ use super::{
     phrases::PHRASES,
 };
 use crate::chat::shared_file;
-use nouns::model::Attachment;
+use types::model::Attachment;
 
 /// The direction mark that the app writes before its own texts.
 const APP_MARK: char = '\u{200e}';
 /// The longest text that is compared with the lists.
-const LONGEST_PHRASE_BYTES: usize = 400;
+const MAX_PHRASE_BYTES: usize = 400;
 /// The marks that begin a quotation, each with those that may end it.
 const QUOTES: [(char, &[char]); 4] = [('“', &['”']), ('„', &['“', '”']), ('«', &['»']), ('"', &['"'])];
 /// The longest notice in whose lines the end of a quotation is looked for; the app's descriptions are shorter.
-const LONGEST_NOTICE_BYTES: usize = 64 << 10;
+const MAX_NOTICE_BYTES: usize = 64 << 10;
 /// How much of a text is compared with the beginnings of notices; the longest beginning has 59 characters.
 const NOTICE_CHARACTERS: usize = 80;
 
 /// What a message is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Body {
+pub(super) enum WhatsappBody {
     /// The app's own notice: somebody joined, a call ended.
     Notice,
     /// Deleted by its author or an administrator.
@@ -36,12 +36,12 @@ pub(super) enum Body {
     /// A message that can be opened once, written as `null`.
     Unsupported,
     /// Words, or something shared.
-    Said(Said),
+    Said(WhatsappContent),
 }
 
 /// What somebody said.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Said {
+pub(super) struct WhatsappContent {
     pub(super) text: String,
     pub(super) edited: bool,
     pub(super) attachments: Vec<Attachment>,
@@ -50,25 +50,25 @@ pub(super) struct Said {
 }
 
 /// Finds what a message is.
-pub(super) fn body(raw: &str) -> Body {
+pub(super) fn body(raw: &str) -> WhatsappBody {
     let (raw, edited) = without_edit_mark(raw);
     let by_app = raw.trim_start().starts_with(APP_MARK);
-    let phrase = (raw.len() <= LONGEST_PHRASE_BYTES).then(|| phrase(raw));
+    let phrase = (raw.len() <= MAX_PHRASE_BYTES).then(|| phrase(raw));
     if let Some(phrase) = phrase.as_deref() {
         if PHRASES.deleted.contains(phrase) || PHRASES.deleted_by.iter().any(|p| phrase.starts_with(p)) {
-            return Body::Deleted;
+            return WhatsappBody::Deleted;
         }
         if PHRASES.waiting.contains(phrase) {
-            return Body::Waiting;
+            return WhatsappBody::Waiting;
         }
         if phrase == "null" {
-            return Body::Unsupported;
+            return WhatsappBody::Unsupported;
         }
         if let Some(attachment) = omitted(phrase) {
             return said("", edited, vec![attachment]);
         }
         if is_call(phrase) {
-            return Body::Notice;
+            return WhatsappBody::Notice;
         }
     }
     let shared = attached(raw).or_else(|| omitted_behind_title(raw)).or_else(|| omitted_before_caption(raw));
@@ -82,7 +82,7 @@ pub(super) fn body(raw: &str) -> Body {
         return said(raw, edited, Vec::new());
     }
     if by_app || is_notice(raw) {
-        return Body::Notice;
+        return WhatsappBody::Notice;
     }
     said(raw, edited, Vec::new())
 }
@@ -102,7 +102,7 @@ pub(super) fn is_notice_start(name: &str) -> bool {
 /// quotation that it opens (a description, a subject), and lines that the app marks. Any other line may be somebody's
 /// words behind a date that cannot be read.
 pub(super) fn behind_notice(raw: &str) -> Option<(u64, &str)> {
-    if raw.len() > LONGEST_NOTICE_BYTES {
+    if raw.len() > MAX_NOTICE_BYTES {
         return raw.split_once('\n').map(|(_, behind)| (1, behind.trim_end())).filter(|(_, behind)| !behind.is_empty());
     }
     let mut rest = raw;
@@ -126,13 +126,13 @@ pub(super) fn behind_notice(raw: &str) -> Option<(u64, &str)> {
     }
 }
 
-fn said(text: &str, edited: bool, attachments: Vec<Attachment>) -> Body {
+fn said(text: &str, edited: bool, attachments: Vec<Attachment>) -> WhatsappBody {
     let (text, mentions) = with_mentions(text);
     let text = words(&text);
     if text.is_empty() && attachments.is_empty() {
-        Body::Empty
+        WhatsappBody::Empty
     } else {
-        Body::Said(Said { text, edited, attachments, mentions })
+        WhatsappBody::Said(WhatsappContent { text, edited, attachments, mentions })
     }
 }
 
@@ -201,7 +201,7 @@ fn is_notice(raw: &str) -> bool {
 fn without_edit_mark(raw: &str) -> (&str, bool) {
     let whole = raw.trim_end_matches(|c: char| c.is_whitespace() || is_mark(c));
     let Some((before, inner)) = whole.strip_suffix('>').and_then(|w| w.rsplit_once('<')) else { return (raw, false) };
-    if inner.len() > LONGEST_PHRASE_BYTES || inner.contains('\n') {
+    if inner.len() > MAX_PHRASE_BYTES || inner.contains('\n') {
         return (raw, false);
     }
     // In a language that is not in the list, the note is recognised by the app's mark between the words and `<…>`.
@@ -237,7 +237,7 @@ fn left_out(kind: &str, title: Option<String>) -> Attachment {
 /// `Report.pdf • ‎3 pages ‎document omitted`: a title, the app's mark, and what was left out.
 fn omitted_behind_title(raw: &str) -> Option<(String, Vec<Attachment>)> {
     let (before, last) = raw.rsplit_once(APP_MARK)?;
-    let kind = (last.len() <= LONGEST_PHRASE_BYTES).then(|| PHRASES.kind_of_omitted(&phrase(last)))??;
+    let kind = (last.len() <= MAX_PHRASE_BYTES).then(|| PHRASES.kind_of_omitted(&phrase(last)))??;
     let title = words(before);
     // Before a file, the text is a title; before a picture, it is words.
     if kind == "file" || kind == "contact" {
@@ -249,7 +249,7 @@ fn omitted_behind_title(raw: &str) -> Option<(String, Vec<Attachment>)> {
 /// `<Media omitted>` on the first line, and words on the lines after it.
 fn omitted_before_caption(raw: &str) -> Option<(String, Vec<Attachment>)> {
     let (first, caption) = raw.split_once('\n')?;
-    let attachment = (first.len() <= LONGEST_PHRASE_BYTES).then(|| omitted(&phrase(first)))??;
+    let attachment = (first.len() <= MAX_PHRASE_BYTES).then(|| omitted(&phrase(first)))??;
     Some((caption.to_owned(), vec![attachment]))
 }
 

@@ -9,10 +9,10 @@
 use jiff::civil::Date;
 
 use super::{
-    header::{Header, Shape, Year},
-    persian,
+    header::{WhatsappHeader, WhatsappHeaderShape, WhatsappYearPosition},
+    persian_calendar,
 };
-use nouns::config::DateOrder;
+use types::config::DateOrder;
 
 /// The first year in which the app existed; an order that leads to an earlier year is wrong.
 const FIRST_YEAR: u32 = 2009;
@@ -22,7 +22,7 @@ const BUDDHIST: u32 = 543;
 
 /// What the dates of one shape show.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DateFacts {
+pub(super) struct WhatsappDateFacts {
     dates: u64,
     /// The smallest and the largest number at each position.
     smallest: [u32; 3],
@@ -48,7 +48,7 @@ pub(super) struct DateFacts {
 
 /// The positions of year, month and day in a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct WhatsappDateOrder {
     year: usize,
     month: usize,
     day: usize,
@@ -56,17 +56,17 @@ pub(super) struct Order {
     persian: bool,
 }
 
-const DMY: Order = Order { year: 2, month: 1, day: 0, persian: false };
-const MDY: Order = Order { year: 2, month: 0, day: 1, persian: false };
-const YMD: Order = Order { year: 0, month: 1, day: 2, persian: false };
-const YDM: Order = Order { year: 0, month: 2, day: 1, persian: false };
-const MYD: Order = Order { year: 1, month: 0, day: 2, persian: false };
-const DYM: Order = Order { year: 1, month: 2, day: 0, persian: false };
-const ORDERS: [Order; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
+const DMY: WhatsappDateOrder = WhatsappDateOrder { year: 2, month: 1, day: 0, persian: false };
+const MDY: WhatsappDateOrder = WhatsappDateOrder { year: 2, month: 0, day: 1, persian: false };
+const YMD: WhatsappDateOrder = WhatsappDateOrder { year: 0, month: 1, day: 2, persian: false };
+const YDM: WhatsappDateOrder = WhatsappDateOrder { year: 0, month: 2, day: 1, persian: false };
+const MYD: WhatsappDateOrder = WhatsappDateOrder { year: 1, month: 0, day: 2, persian: false };
+const DYM: WhatsappDateOrder = WhatsappDateOrder { year: 1, month: 2, day: 0, persian: false };
+const ORDERS: [WhatsappDateOrder; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
 
 /// How an order is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum WhatsappOrderEvidence {
     /// Numbers above 12, which cannot be months.
     Numbers,
     /// Months that are words.
@@ -83,8 +83,8 @@ pub(super) enum Source {
     TwoCalendars,
 }
 
-impl DateFacts {
-    pub(super) fn add(&mut self, header: &Header<'_>) {
+impl WhatsappDateFacts {
+    pub(super) fn add(&mut self, header: &WhatsappHeader<'_>) {
         let date = header.date;
         if self.dates == 0 {
             self.smallest = date;
@@ -96,8 +96,8 @@ impl DateFacts {
         self.persian_digits |= header.persian_digits;
         if let Some(attached) = date_of_file(header.rest) {
             for (order, same) in ORDERS.iter().zip(&mut self.attached) {
-                let persian = Order { persian: true, ..*order };
-                let is_same = |order: Order| order.date(date) == Some(attached);
+                let persian = WhatsappDateOrder { persian: true, ..*order };
+                let is_same = |order: WhatsappDateOrder| order.date(date) == Some(attached);
                 *same += u64::from(is_same(*order) || (header.persian_digits && is_same(persian)));
             }
         }
@@ -128,18 +128,23 @@ impl DateFacts {
     }
 
     /// The order of dates of this shape, and how it is known. No date is later than `this_year`.
-    pub(super) fn settle(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> (Order, Source) {
+    pub(super) fn settle(
+        &self,
+        shape: WhatsappHeaderShape,
+        setting: Option<DateOrder>,
+        this_year: u32,
+    ) -> (WhatsappDateOrder, WhatsappOrderEvidence) {
         let year = match self.calendar(shape, setting, this_year) {
-            Calendar::Persian(order, source) => return (order, source),
-            Calendar::Unknown => return (YMD, Source::TwoCalendars),
-            Calendar::Gregorian(Some(year)) => year,
-            Calendar::Gregorian(None) => self.year(shape, setting, this_year),
+            WhatsappCalendar::Persian(order, source) => return (order, source),
+            WhatsappCalendar::Unknown => return (YMD, WhatsappOrderEvidence::TwoCalendars),
+            WhatsappCalendar::Gregorian(Some(year)) => year,
+            WhatsappCalendar::Gregorian(None) => self.year(shape, setting, this_year),
         };
         let (day_first, month_first) = match year {
-            Year::First => (YDM, YMD),
-            Year::Middle => (DYM, MYD),
-            Year::Last | Year::Short | Year::Missing => (DMY, MDY),
-            Year::Named => return (DMY, Source::Words),
+            WhatsappYearPosition::First => (YDM, YMD),
+            WhatsappYearPosition::Middle => (DYM, MYD),
+            WhatsappYearPosition::Last | WhatsappYearPosition::Short | WhatsappYearPosition::Missing => (DMY, MDY),
+            WhatsappYearPosition::Named => return (DMY, WhatsappOrderEvidence::Words),
         };
         let of = |numbers: &[u64; 3], place: usize| numbers.get(place).copied().unwrap_or(0);
         // A number above 12 at the month's position rules an order out.
@@ -147,59 +152,68 @@ impl DateFacts {
         let against_month_first = of(&self.above_12, month_first.month);
         if against_day_first != against_month_first {
             let order = if against_day_first < against_month_first { day_first } else { month_first };
-            return (order, Source::Numbers);
+            return (order, WhatsappOrderEvidence::Numbers);
         }
-        let count = |counts: [u64; ORDERS.len()], order: Order| {
+        let count = |counts: [u64; ORDERS.len()], order: WhatsappDateOrder| {
             ORDERS.iter().zip(counts).find(|(o, _)| **o == order).map_or(0, |(_, count)| count)
         };
         let attached = |order| count(self.attached, order);
         if attached(day_first) != attached(month_first) {
             let order = if attached(day_first) > attached(month_first) { day_first } else { month_first };
-            return (order, Source::Attachments);
+            return (order, WhatsappOrderEvidence::Attachments);
         }
         let backwards = |order| count(self.backwards, order);
         if backwards(day_first) != backwards(month_first) {
             let order = if backwards(day_first) < backwards(month_first) { day_first } else { month_first };
-            return (order, Source::Sequence);
+            return (order, WhatsappOrderEvidence::Sequence);
         }
         // A day changes far more often than a month.
         let (first, second) = (of(&self.changes, day_first.day), of(&self.changes, month_first.day));
         if first.max(second) >= 3 && first.max(second) >= 3 * first.min(second) {
-            return (if first > second { day_first } else { month_first }, Source::Sequence);
+            return (if first > second { day_first } else { month_first }, WhatsappOrderEvidence::Sequence);
         }
         match (setting, shape.year) {
-            (Some(DateOrder::Dmy), Year::Last | Year::Short | Year::Missing) => return (DMY, Source::Setting),
-            (Some(DateOrder::Mdy), Year::Last | Year::Short | Year::Missing) => return (MDY, Source::Setting),
-            (Some(DateOrder::Ymd), Year::First | Year::Short) => return (YMD, Source::Setting),
+            (
+                Some(DateOrder::Dmy),
+                WhatsappYearPosition::Last | WhatsappYearPosition::Short | WhatsappYearPosition::Missing,
+            ) => return (DMY, WhatsappOrderEvidence::Setting),
+            (
+                Some(DateOrder::Mdy),
+                WhatsappYearPosition::Last | WhatsappYearPosition::Short | WhatsappYearPosition::Missing,
+            ) => return (MDY, WhatsappOrderEvidence::Setting),
+            (Some(DateOrder::Ymd), WhatsappYearPosition::First | WhatsappYearPosition::Short) => {
+                return (YMD, WhatsappOrderEvidence::Setting);
+            }
             _ => {}
         }
         // Phones in American English write 1/23/23, 3:19 AM. Other phones with 12 hours pad numbers, or write 2023 or
         // p. m.
-        let american = shape.separator == '/' && shape.half && shape.year == Year::Short;
+        let american = shape.separator == '/' && shape.half && shape.year == WhatsappYearPosition::Short;
         let american = american && self.unpadded && !self.padded && !self.other_half;
         let year_leads = matches!(day_first.year, 0 | 1);
-        (if year_leads || american { month_first } else { day_first }, Source::Assumed)
+        (if year_leads || american { month_first } else { day_first }, WhatsappOrderEvidence::Assumed)
     }
 
     /// The calendar of the dates. Years of two digits in Persian digits may be of two calendars, and come first or
     /// last: their numbers must be years in which the app exists, and the others a month and a day.
-    fn calendar(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Calendar {
-        if shape.year != Year::Short || !self.persian_digits {
-            return Calendar::Gregorian(None);
+    fn calendar(&self, shape: WhatsappHeaderShape, setting: Option<DateOrder>, this_year: u32) -> WhatsappCalendar {
+        if shape.year != WhatsappYearPosition::Short || !self.persian_digits {
+            return WhatsappCalendar::Gregorian(None);
         }
         let all = |place: usize, fits: &dyn Fn(u32) -> bool| {
             let seen = self.seen.get(place).copied().unwrap_or(0);
             (0..u128::BITS).all(|number| (seen >> number) & 1 == 0 || fits(number))
         };
-        let attached =
-            |order: Order| ORDERS.iter().zip(self.attached).find(|(o, _)| **o == order).map_or(0, |(_, n)| n);
+        let attached = |order: WhatsappDateOrder| {
+            ORDERS.iter().zip(self.attached).find(|(o, _)| **o == order).map_or(0, |(_, n)| n)
+        };
         let years = FIRST_YEAR..=this_year;
-        let persian_years = *persian::YEARS.start()..=this_year.saturating_sub(persian::BEHIND_YEARS);
+        let persian_years = *persian_calendar::YEARS.start()..=this_year.saturating_sub(persian_calendar::BEHIND_YEARS);
         let mut readings = Vec::new();
         for order in [YMD, DMY] {
             let is_date = all(order.month, &|n| (1..=12).contains(&n)) && all(order.day, &|n| (1..=31).contains(&n));
-            if is_date && all(order.year, &|n| persian_years.contains(&persian::full_year(n))) {
-                readings.push(Order { persian: true, ..order });
+            if is_date && all(order.year, &|n| persian_years.contains(&persian_calendar::full_year(n))) {
+                readings.push(WhatsappDateOrder { persian: true, ..order });
             }
             if is_date && all(order.year, &|n| years.contains(&(n + 2000))) {
                 readings.push(order);
@@ -218,21 +232,25 @@ impl DateFacts {
             });
         }
         let source = match (is_open, by_attached) {
-            (false, _) => Source::Numbers,
-            (true, true) => Source::Attachments,
-            (true, false) => Source::Setting,
+            (false, _) => WhatsappOrderEvidence::Numbers,
+            (true, true) => WhatsappOrderEvidence::Attachments,
+            (true, false) => WhatsappOrderEvidence::Setting,
         };
         match readings[..] {
-            [order] if order.persian => Calendar::Persian(order, source),
-            [order] => Calendar::Gregorian(Some(if order.year == YMD.year { Year::First } else { Year::Last })),
-            _ if readings.iter().any(|order| order.persian) => Calendar::Unknown,
-            _ => Calendar::Gregorian(None),
+            [order] if order.persian => WhatsappCalendar::Persian(order, source),
+            [order] => WhatsappCalendar::Gregorian(Some(if order.year == YMD.year {
+                WhatsappYearPosition::First
+            } else {
+                WhatsappYearPosition::Last
+            })),
+            _ if readings.iter().any(|order| order.persian) => WhatsappCalendar::Unknown,
+            _ => WhatsappCalendar::Gregorian(None),
         }
     }
 
     /// The position of the year.
-    fn year(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Year {
-        if shape.year != Year::Short {
+    fn year(&self, shape: WhatsappHeaderShape, setting: Option<DateOrder>, this_year: u32) -> WhatsappYearPosition {
+        if shape.year != WhatsappYearPosition::Short {
             return shape.year;
         }
         let [first, middle, last] = self.largest.map(|largest| largest > 31);
@@ -242,27 +260,27 @@ impl DateFacts {
         };
         let (maybe_first, maybe_last) = (is_past(0), is_past(2));
         match setting {
-            _ if last => Year::Last,
-            _ if first => Year::First,
-            _ if middle => Year::Middle,
-            _ if !maybe_last && maybe_first => Year::First,
-            Some(DateOrder::Ymd) if maybe_first => Year::First,
-            _ => Year::Last,
+            _ if last => WhatsappYearPosition::Last,
+            _ if first => WhatsappYearPosition::First,
+            _ if middle => WhatsappYearPosition::Middle,
+            _ if !maybe_last && maybe_first => WhatsappYearPosition::First,
+            Some(DateOrder::Ymd) if maybe_first => WhatsappYearPosition::First,
+            _ => WhatsappYearPosition::Last,
         }
     }
 
     /// Whether some dates rule out one order, and other dates rule out the other.
-    pub(super) fn contradicts_itself(&self, order: Order) -> bool {
+    pub(super) fn contradicts_itself(&self, order: WhatsappDateOrder) -> bool {
         let above = |place: usize| self.above_12.get(place).copied().unwrap_or(0) > 0;
         above(order.month) && above(order.day)
     }
 }
 
 /// The calendar of a file's dates.
-enum Calendar {
-    Persian(Order, Source),
+enum WhatsappCalendar {
+    Persian(WhatsappDateOrder, WhatsappOrderEvidence),
     /// Also the position of the year, if it is known.
-    Gregorian(Option<Year>),
+    Gregorian(Option<WhatsappYearPosition>),
     Unknown,
 }
 
@@ -295,7 +313,7 @@ fn date_of_file(rest: &str) -> Option<Date> {
     })
 }
 
-impl Order {
+impl WhatsappDateOrder {
     fn key(self, date: [u32; 3]) -> [u32; 3] {
         [self.year, self.month, self.day].map(|place| date.get(place).copied().unwrap_or(0))
     }
@@ -308,15 +326,15 @@ impl Order {
             std::mem::swap(&mut month, &mut day);
         }
         let year = match year {
-            0..100 if self.persian => persian::full_year(year),
+            0..100 if self.persian => persian_calendar::full_year(year),
             // Thai phones write years that are 543 ahead, and may write 66 for 2566.
             52..100 => year + 2500 - BUDDHIST,
             0..100 => year + 2000,
             2540..2643 => year - BUDDHIST,
             _ => year,
         };
-        if persian::YEARS.contains(&year) {
-            return persian::date(year, month, day);
+        if persian_calendar::YEARS.contains(&year) {
+            return persian_calendar::date(year, month, day);
         }
         Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
     }
@@ -329,8 +347,8 @@ impl Order {
     /// The order in words.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Order { year: 0, persian: true, .. } => "year, month, day of the Persian calendar",
-            Order { persian: true, .. } => "day, month, year of the Persian calendar",
+            WhatsappDateOrder { year: 0, persian: true, .. } => "year, month, day of the Persian calendar",
+            WhatsappDateOrder { persian: true, .. } => "day, month, year of the Persian calendar",
             DMY => "day, month, year",
             MDY => "month, day, year",
             YMD => "year, month, day",

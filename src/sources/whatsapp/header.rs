@@ -5,17 +5,17 @@
 //! `.` or 年月日, months in words, years of Japan's and Taiwan's eras, no year, the digits of fifteen scripts, 12 or 24
 //! hours, the AM/PM marker before or after the time, invisible marks anywhere. Never decides which number is the month.
 
-use super::half::{Half, half_of};
+use super::half_day::{WhatsappHalfDay, half_of};
 use crate::chat::foreign_month;
-use nouns::months::month;
+use types::month_names::month_number;
 
 /// The form of a line's date and time, which is the same for all messages of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Shape {
-    pub(super) end: End,
+pub(super) struct WhatsappHeaderShape {
+    pub(super) end: WhatsappHeaderEnd,
     /// The separator between the numbers of the date.
     pub(super) separator: char,
-    pub(super) year: Year,
+    pub(super) year: WhatsappYearPosition,
     pub(super) seconds: bool,
     /// Whether the time has an AM/PM marker.
     pub(super) half: bool,
@@ -23,7 +23,7 @@ pub(super) struct Shape {
 
 /// How the date and time end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum End {
+pub(super) enum WhatsappHeaderEnd {
     /// `]`, as on iOS.
     Bracket,
     /// ` - `, as on Android.
@@ -36,7 +36,7 @@ pub(super) enum End {
 
 /// Which of the three numbers is the year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Year {
+pub(super) enum WhatsappYearPosition {
     First,
     Middle,
     Last,
@@ -50,8 +50,8 @@ pub(super) enum Year {
 
 /// The start of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Header<'a> {
-    pub(super) shape: Shape,
+pub(super) struct WhatsappHeader<'a> {
+    pub(super) shape: WhatsappHeaderShape,
     /// The numbers of the date as written.
     pub(super) date: [u32; 3],
     /// Whether a number of the date has one digit.
@@ -86,8 +86,8 @@ const BETWEEN: [&str; 14] =
     ["klo", "kl.", "kl", "um", "à", "às", "as", "a las", "alle ore", "alle", "at", "o", "u", "в"];
 
 /// The header of a line, if it has one.
-pub(super) fn header(line: &str) -> Option<Header<'_>> {
-    let mut cursor = Cursor { rest: line };
+pub(super) fn header(line: &str) -> Option<WhatsappHeader<'_>> {
+    let mut cursor = WhatsappLineCursor { rest: line };
     let bracket = cursor.eat('[');
     let first = cursor.peek()?;
     if digit(first).is_none() && !(bracket || first.is_alphabetic()) {
@@ -103,15 +103,16 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
     let end = cursor.end(bracket)?;
     let rest = cursor.rest;
     let before_dash = || [" - ", " – ", " — "].iter().find_map(|dash| words_before(rest, dash));
-    let unknown_half = in_bracket.or_else(|| (end == End::Space && may_name_half).then(before_dash).flatten());
-    if end == End::Space && unknown_half.is_none() && !rest.contains(": ") {
+    let unknown_half =
+        in_bracket.or_else(|| (end == WhatsappHeaderEnd::Space && may_name_half).then(before_dash).flatten());
+    if end == WhatsappHeaderEnd::Space && unknown_half.is_none() && !rest.contains(": ") {
         return None;
     }
     let half = time.half.is_some() || in_bracket.is_some();
     let start = line.get(..line.len() - rest.len()).unwrap_or_default();
     let persian_digits = start.chars().any(|c| matches!(c, '\u{6f0}'..='\u{6f9}'));
-    let shape = Shape { end, separator: date.separator, year: date.year, seconds: time.seconds, half };
-    Some(Header {
+    let shape = WhatsappHeaderShape { end, separator: date.separator, year: date.year, seconds: time.seconds, half };
+    Some(WhatsappHeader {
         shape,
         date: date.numbers,
         unpadded: date.unpadded,
@@ -126,50 +127,56 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
 
 /// The words in front of `end`, if they may name a half of the day: they are short, and have no digit and no colon.
 fn words_before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
-    const LONGEST_HALF_BYTES: usize = 64;
+    const MAX_HALF_BYTES: usize = 64;
     let words = text.split_once(end)?.0.trim_matches(|c| is_space(c) || is_mark(c));
-    let may_be = words.len() <= LONGEST_HALF_BYTES
+    let may_be = words.len() <= MAX_HALF_BYTES
         && words.chars().any(char::is_alphabetic)
         && !words.chars().any(|c| matches!(c, ':' | '[' | ']') || digit(c).is_some());
     may_be.then_some(words)
 }
 
-fn date_then_time<'a>(cursor: &mut Cursor<'a>, has_year: bool) -> Option<(Date<'a>, Time<'a>)> {
+fn date_then_time<'a>(
+    cursor: &mut WhatsappLineCursor<'a>,
+    has_year: bool,
+) -> Option<(WhatsappHeaderDate<'a>, WhatsappHeaderTime<'a>)> {
     let date = cursor.date_or_words(has_year)?;
     cursor.between()?;
     Some((date, cursor.time()?))
 }
 
-fn time_then_date<'a>(cursor: &mut Cursor<'a>, has_year: bool) -> Option<(Date<'a>, Time<'a>)> {
+fn time_then_date<'a>(
+    cursor: &mut WhatsappLineCursor<'a>,
+    has_year: bool,
+) -> Option<(WhatsappHeaderDate<'a>, WhatsappHeaderTime<'a>)> {
     let time = cursor.time()?;
     cursor.between()?;
     Some((cursor.date_or_words(has_year)?, time))
 }
 
-struct Date<'a> {
+struct WhatsappHeaderDate<'a> {
     numbers: [u32; 3],
     separator: char,
-    year: Year,
+    year: WhatsappYearPosition,
     unpadded: bool,
     padded: bool,
     behind: &'a str,
 }
 
-struct Time<'a> {
+struct WhatsappHeaderTime<'a> {
     numbers: [u32; 3],
     seconds: bool,
-    half: Option<Half>,
+    half: Option<WhatsappHalfDay>,
     capitals: bool,
     behind: &'a str,
 }
 
-impl Time<'_> {
+impl WhatsappHeaderTime<'_> {
     fn on_24_hours(&self) -> Option<[u32; 3]> {
         let [hour, minute, second] = self.numbers;
         let hour = match self.half {
-            Some(Half::Morning) if hour == 12 => 0,
-            Some(Half::Afternoon) if hour < 12 => hour + 12,
-            Some(Half::Noon) if hour < 3 => hour + 12,
+            Some(WhatsappHalfDay::Morning) if hour == 12 => 0,
+            Some(WhatsappHalfDay::Afternoon) if hour < 12 => hour + 12,
+            Some(WhatsappHalfDay::Noon) if hour < 3 => hour + 12,
             // Some phones write 24:05 for five past midnight.
             _ if hour == 24 => 0,
             _ => hour,
@@ -180,11 +187,11 @@ impl Time<'_> {
 
 /// Reads a line from its start, and skips marks.
 #[derive(Clone)]
-struct Cursor<'a> {
+struct WhatsappLineCursor<'a> {
     rest: &'a str,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> WhatsappLineCursor<'a> {
     fn skip_marks(&mut self) {
         self.rest = self.rest.trim_start_matches(is_mark);
     }
@@ -241,7 +248,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A date in numbers, else a date with the month in words. Without a year, a date in numbers has two numbers.
-    fn date_or_words(&mut self, has_year: bool) -> Option<Date<'a>> {
+    fn date_or_words(&mut self, has_year: bool) -> Option<WhatsappHeaderDate<'a>> {
         for read in [if has_year { Self::date } else { Self::day_and_month }, Self::named_date] {
             let mut ahead = self.clone();
             if let Some(date) = read(&mut ahead) {
@@ -253,17 +260,17 @@ impl<'a> Cursor<'a> {
     }
 
     /// `28/4`: which of the numbers is the month is not decided.
-    fn day_and_month(&mut self) -> Option<Date<'a>> {
+    fn day_and_month(&mut self) -> Option<WhatsappHeaderDate<'a>> {
         let ((first, 1..=2), '/', (second, 1..=2)) = (self.number()?, self.date_separator(None)?, self.number()?)
         else {
             return None;
         };
         self.skip_marks();
         let unpadded = first < 10 || second < 10;
-        Some(Date {
+        Some(WhatsappHeaderDate {
             numbers: [first, second, 0],
             separator: '/',
-            year: Year::Missing,
+            year: WhatsappYearPosition::Missing,
             unpadded,
             padded: false,
             behind: self.rest,
@@ -271,7 +278,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `28 Apr 2013`, `Apr 28, 2013`, `28. April`, `28 de abr. de 2013`.
-    fn named_date(&mut self) -> Option<Date<'a>> {
+    fn named_date(&mut self) -> Option<WhatsappHeaderDate<'a>> {
         let day_first = match self.number() {
             Some((day, 1..=2)) => {
                 self.eat('.');
@@ -304,7 +311,14 @@ impl<'a> Cursor<'a> {
         };
         self.skip_marks();
         let numbers = [day, month, year];
-        Some(Date { numbers, separator: ' ', year: Year::Named, unpadded: false, padded: false, behind: self.rest })
+        Some(WhatsappHeaderDate {
+            numbers,
+            separator: ' ',
+            year: WhatsappYearPosition::Named,
+            unpadded: false,
+            padded: false,
+            behind: self.rest,
+        })
     }
 
     /// Consumes a word followed by a space, if it comes next.
@@ -320,7 +334,7 @@ impl<'a> Cursor<'a> {
         self.skip_marks();
         let end = self.rest.find(|c: char| !(c.is_alphabetic() || is_letter_mark(c))).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at_checked(end)?;
-        let month = month(word).or_else(|| foreign_month(word))?;
+        let month = month_number(word).or_else(|| foreign_month(word))?;
         self.rest = rest.strip_prefix('.').unwrap_or(rest);
         u32::try_from(month).ok()
     }
@@ -343,7 +357,7 @@ impl<'a> Cursor<'a> {
         self.number()
     }
 
-    fn date(&mut self) -> Option<Date<'a>> {
+    fn date(&mut self) -> Option<WhatsappHeaderDate<'a>> {
         let first = self.number_or_era()?;
         let separator = self.date_separator(None)?;
         let second = self.number()?;
@@ -351,10 +365,10 @@ impl<'a> Cursor<'a> {
         let third = self.number_or_era()?;
         let digits = [first.1, second.1, third.1];
         let year = match digits {
-            [4, 1..=2, 1..=2] => Year::First,
-            [1..=2, 4, 1..=2] => Year::Middle,
-            [1..=2, 1..=2, 4] => Year::Last,
-            [1..=2, 1..=2, 1..=2] => Year::Short,
+            [4, 1..=2, 1..=2] => WhatsappYearPosition::First,
+            [1..=2, 4, 1..=2] => WhatsappYearPosition::Middle,
+            [1..=2, 1..=2, 4] => WhatsappYearPosition::Last,
+            [1..=2, 1..=2, 1..=2] => WhatsappYearPosition::Short,
             _ => return None,
         };
         // `2024년 3월 5일`, `2024年3月5日`, `5. 3. 2024.`, `5.03.2024 г.`, `5/3/2567 BE`
@@ -366,7 +380,14 @@ impl<'a> Cursor<'a> {
         self.skip_marks();
         let unpadded = digits.contains(&1);
         let padded = [first, second].iter().any(|(number, digits)| *digits == 2 && *number < 10);
-        Some(Date { numbers: [first.0, second.0, third.0], separator, year, unpadded, padded, behind: self.rest })
+        Some(WhatsappHeaderDate {
+            numbers: [first.0, second.0, third.0],
+            separator,
+            year,
+            unpadded,
+            padded,
+            behind: self.rest,
+        })
     }
 
     fn date_separator(&mut self, same_as: Option<char>) -> Option<char> {
@@ -397,7 +418,7 @@ impl<'a> Cursor<'a> {
         (comma || space).then_some(())
     }
 
-    fn time(&mut self) -> Option<Time<'a>> {
+    fn time(&mut self) -> Option<WhatsappHeaderTime<'a>> {
         let before = self.half();
         self.spaces();
         let (hour, 1..=2) = self.number()? else { return None };
@@ -419,7 +440,7 @@ impl<'a> Cursor<'a> {
         }
         self.skip_marks();
         let numbers = [hour, minute, second.unwrap_or(0)];
-        Some(Time { numbers, seconds: second.is_some(), half, capitals, behind: self.rest })
+        Some(WhatsappHeaderTime { numbers, seconds: second.is_some(), half, capitals, behind: self.rest })
     }
 
     fn second(&mut self, separator: char) -> Option<u32> {
@@ -452,12 +473,12 @@ impl<'a> Cursor<'a> {
 
     /// An AM/PM marker: the longest run of words, dots and spaces here that is one. The beginning of a word is none, so
     /// that no name is taken apart.
-    fn half(&mut self) -> Option<Half> {
-        const LONGEST_HALF: usize = 24;
+    fn half(&mut self) -> Option<WhatsappHalfDay> {
+        const MAX_HALF: usize = 24;
         let is_letter = |c: char| c.is_alphabetic() || is_letter_mark(c);
         let mut letters = String::new();
         let mut found = None;
-        let mut characters = self.rest.char_indices().take(LONGEST_HALF).peekable();
+        let mut characters = self.rest.char_indices().take(MAX_HALF).peekable();
         while let Some((at, c)) = characters.next() {
             if is_letter(c) {
                 letters.extend(c.to_lowercase());
@@ -481,7 +502,7 @@ impl<'a> Cursor<'a> {
         Some(words)
     }
 
-    fn end(&mut self, bracket: bool) -> Option<End> {
+    fn end(&mut self, bracket: bool) -> Option<WhatsappHeaderEnd> {
         let space = self.spaces();
         if bracket {
             if !self.eat(']') {
@@ -494,15 +515,15 @@ impl<'a> Cursor<'a> {
             } else if let Some(rest) = self.rest.strip_prefix(is_space) {
                 self.rest = rest;
             }
-            return Some(End::Bracket);
+            return Some(WhatsappHeaderEnd::Bracket);
         }
         if space && self.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
-            return (self.one_space() || self.rest.is_empty()).then_some(End::Dash);
+            return (self.one_space() || self.rest.is_empty()).then_some(WhatsappHeaderEnd::Dash);
         }
         if self.eat(':') {
-            return self.one_space().then_some(End::Colon);
+            return self.one_space().then_some(WhatsappHeaderEnd::Colon);
         }
-        space.then_some(End::Space)
+        space.then_some(WhatsappHeaderEnd::Space)
     }
 
     fn one_space(&mut self) -> bool {

@@ -10,7 +10,7 @@ use std::{
 use serde::Deserialize;
 
 /// The lists.
-pub(super) static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
+pub(super) static PHRASES: LazyLock<WhatsappPhrases> = LazyLock::new(|| {
     // A file that cannot be read fails the test below.
     toml::from_str(include_str!("phrases.toml")).unwrap_or_default()
 });
@@ -18,7 +18,7 @@ pub(super) static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
 /// The lists of `phrases.toml`, by their names there: sets are compared with whole texts, lists with parts.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Phrases {
+pub(super) struct WhatsappPhrases {
     pub(super) edited: HashSet<String>,
     pub(super) deleted: HashSet<String>,
     pub(super) deleted_by: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct Phrases {
     omitted: BTreeMap<String, HashSet<String>>,
 }
 
-impl Phrases {
+impl WhatsappPhrases {
     /// The kind of what was left out, if a text says that something was.
     pub(super) fn kind_of_omitted(&self, phrase: &str) -> Option<&str> {
         self.omitted.iter().find(|(_, known)| known.contains(phrase)).map(|(kind, _)| kind.as_str())
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn every_phrase_stands_once_and_in_the_form_that_is_compared() {
-        let _: Phrases = toml::from_str(include_str!("phrases.toml")).unwrap();
+        let _: WhatsappPhrases = toml::from_str(include_str!("phrases.toml")).unwrap();
         let table: toml::Table = include_str!("phrases.toml").parse().unwrap();
         let texts = |list: &toml::Value| -> Vec<String> {
             list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()

@@ -14,22 +14,25 @@ use std::{
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::Offset};
 
 use super::{
-    body::{Body, Said, behind_notice, body},
-    date_order::Order,
-    header::{End, Header, header},
+    body::{WhatsappBody, WhatsappContent, behind_notice, body},
+    date_order::WhatsappDateOrder,
+    header::{WhatsappHeader, WhatsappHeaderEnd, header},
     phrases::PHRASES,
-    survey::{FirstYear, Sender, Survey, has_year, is_next_year},
+    survey::{WhatsappFirstYear, WhatsappSender, WhatsappSurvey, has_year, is_next_year},
 };
 use crate::{
-    chat::{Account, ChatItem, ChatMessage, ChatReader, Conversation, PositionalIds, Privacy, Sample, Skip, Tree},
-    compressed::without_ending as without_gzip,
+    chat::{
+        Account, ChatItem, ChatMessage, ChatReader, Conversation, ConversationPrivacy, ExportTree, FileSample,
+        PositionalIds, SkipReason,
+    },
+    compression::without_ending as without_gzip,
     error::SourceError,
-    format::{Opener, SourceFormat},
-    lines::{Lines, MAX_MESSAGE_BYTES},
+    format::{FormatOpener, SourceFormat},
+    lines::{MAX_MESSAGE_BYTES, StreamLines},
     turn_source::SourceProgress,
     zone::{Zone, zone_assumed},
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
 };
@@ -41,7 +44,7 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("chats"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Whatsapp::open(settings, this_year())?))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(WhatsappReader::open(settings, this_year())?))),
 };
 
 /// The year of tomorrow in UTC, because in some time zones it is already tomorrow.
@@ -50,7 +53,7 @@ fn this_year() -> u32 {
     u32::try_from(Offset::UTC.to_datetime(tomorrow).year()).unwrap_or_default()
 }
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return begins_like_chat(&sample.name(), sample.head());
     }
@@ -75,26 +78,26 @@ fn year_in_name(name: &str, this_year: u32) -> Option<(String, u32)> {
 }
 
 /// The error for a chat that cannot be read as its lines are.
-fn refused(tree: &Tree, entry: &str, line: u64, problem: String, remedy: &'static str) -> SourceError {
+fn refused(tree: &ExportTree, entry: &str, line: u64, problem: String, remedy: &'static str) -> SourceError {
     let line = usize::try_from(line).unwrap_or(usize::MAX);
     SourceError::Format { path: PathBuf::from(tree.origin(entry)), line, column: 1, problem, remedy }
 }
 
 /// The error for a chat whose words for the halves of the day are not known.
-fn unknown_half(tree: &Tree, entry: &str, line: u64, word: &str) -> SourceError {
+fn unknown_half(tree: &ExportTree, entry: &str, line: u64, word: &str) -> SourceError {
     let problem = format!("`{word}` behind its times is not known as a half of the day");
     refused(tree, entry, line, problem, "write AM or PM instead, everywhere in the file")
 }
 
 /// The error for a chat whose dates may be of two calendars.
-fn two_calendars(tree: &Tree, entry: &str) -> SourceError {
+fn two_calendars(tree: &ExportTree, entry: &str) -> SourceError {
     let problem = "its dates fit the Persian and the Gregorian calendar, with the year first or last".to_owned();
     let remedy = "say where the year is: source.date_order (--date-order) is ymd or dmy";
     refused(tree, entry, 1, problem, remedy)
 }
 
 /// The error for a chat in which no line has a year.
-fn no_year(tree: &Tree, entry: &str) -> SourceError {
+fn no_year(tree: &ExportTree, entry: &str) -> SourceError {
     let remedy =
         "put the year of the first message at the end of the file's name, such as `WhatsApp Chat with Ann 2013.txt`";
     refused(tree, entry, 1, "its dates have no year".to_owned(), remedy)
@@ -110,8 +113,8 @@ fn begins_like_chat(name: &str, head: &str) -> bool {
             let signal =
                 iso && (line.split(']').next().is_some_and(|begin| begin.contains(", ")) || line.ends_with("  "));
             // Other formats write other words in brackets.
-            let bracket = header.shape.end == End::Bracket && header.unknown_half.is_none() && !signal;
-            named || header.shape.end == End::Dash || bracket
+            let bracket = header.shape.end == WhatsappHeaderEnd::Bracket && header.unknown_half.is_none() && !signal;
+            named || header.shape.end == WhatsappHeaderEnd::Dash || bracket
         })
 }
 
@@ -128,58 +131,58 @@ fn is_text(entry: &str) -> bool {
 }
 
 /// Chats that are read one after another.
-pub(super) struct Whatsapp {
+pub(super) struct WhatsappReader {
     path: PathBuf,
-    tree: Tree,
+    tree: ExportTree,
     zone: Zone,
     notice: String,
-    chats: VecDeque<Chat>,
-    open: Option<OpenChat>,
+    chats: VecDeque<WhatsappChat>,
+    open: Option<WhatsappOpenChat>,
     /// Items that were found and not returned yet.
     found: VecDeque<ChatItem>,
     total_bytes: u64,
     done_bytes: u64,
 }
 
-struct Chat {
+struct WhatsappChat {
     entry: String,
     bytes: u64,
     conversation: Arc<Conversation>,
-    survey: Survey,
+    survey: WhatsappSurvey,
     /// The year of the first message, if its line has none.
     first_year: Option<u32>,
 }
 
-struct OpenChat {
-    chat: Chat,
-    lines: Lines,
+struct WhatsappOpenChat {
+    chat: WhatsappChat,
+    lines: StreamLines,
     ids: PositionalIds,
     /// The day of the last message.
     last: Option<Date>,
     /// The message whose lines are still being read.
-    message: Option<Message>,
+    message: Option<WhatsappMessage>,
     /// Lines before the first message.
-    stray: Option<Stray>,
+    stray: Option<WhatsappStrayLine>,
 }
 
-struct Message {
+struct WhatsappMessage {
     line: u64,
     date: [u32; 3],
     time: [u32; 3],
     has_seconds: bool,
-    order: Order,
+    order: WhatsappDateOrder,
     /// The word for the half of the day, if it is not known: then the time is not known, either.
     unknown_half: Option<String>,
     /// The text after the date and time, with the lines that follow.
     text: String,
 }
 
-struct Stray {
+struct WhatsappStrayLine {
     line: u64,
     text: String,
 }
 
-impl Whatsapp {
+impl WhatsappReader {
     /// Opens an export and surveys its chats. No message can be from a later year than `this_year`.
     ///
     /// # Errors
@@ -187,12 +190,12 @@ impl Whatsapp {
     pub(super) fn open(settings: &SourceSettings, this_year: u32) -> Result<Self, SourceError> {
         let path = &settings.path;
         let zone = Zone::parse(&settings.zone)?;
-        let tree = Tree::open(path)?;
+        let tree = ExportTree::open(path)?;
         let mut chats = VecDeque::new();
         for (entry, bytes) in chat_files(&tree)? {
             let name = chat_name(&tree, &entry);
-            let mut lines = Lines::of_text(tree.read(&entry)?);
-            let survey = Survey::of(&mut lines, name.as_deref(), settings.date_order, this_year)
+            let mut lines = StreamLines::of_text(tree.read(&entry)?);
+            let survey = WhatsappSurvey::of(&mut lines, name.as_deref(), settings.date_order, this_year)
                 .map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
             if let Some((line, word)) = survey.unknown_half() {
                 return Err(unknown_half(&tree, &entry, line, word));
@@ -202,18 +205,25 @@ impl Whatsapp {
             }
             if survey.has_messages() {
                 let name = name.unwrap_or_else(|| fallback_name(&tree, &entry));
-                let mut lines = Lines::of_text(tree.read(&entry)?);
+                let mut lines = StreamLines::of_text(tree.read(&entry)?);
                 let first = survey.first_year(&mut lines).map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
                 let (first_year, name) = match first {
-                    FirstYear::Named => (None, name),
-                    FirstYear::Is(year) => (Some(year), name),
-                    FirstYear::Unknown => {
+                    WhatsappFirstYear::Named => (None, name),
+                    WhatsappFirstYear::Is(year) => (Some(year), name),
+                    WhatsappFirstYear::Unknown => {
                         let (name, year) = year_in_name(&name, this_year).ok_or_else(|| no_year(&tree, &entry))?;
                         (Some(year), name)
                     }
                 };
-                let conversation = Conversation { workspace: None, id: name.clone(), name, privacy: Privacy::Open };
-                chats.push_back(Chat { entry, bytes, conversation: Arc::new(conversation), survey, first_year });
+                let conversation =
+                    Conversation { workspace: None, id: name.clone(), name, privacy: ConversationPrivacy::Open };
+                chats.push_back(WhatsappChat {
+                    entry,
+                    bytes,
+                    conversation: Arc::new(conversation),
+                    survey,
+                    first_year,
+                });
             }
         }
         if chats.is_empty() {
@@ -245,8 +255,8 @@ impl Whatsapp {
         let mut open = match self.open.take() {
             Some(open) => open,
             None => match self.chats.pop_front() {
-                Some(chat) => OpenChat {
-                    lines: Lines::of_text(self.tree.read(&chat.entry)?),
+                Some(chat) => WhatsappOpenChat {
+                    lines: StreamLines::of_text(self.tree.read(&chat.entry)?),
                     chat,
                     ids: PositionalIds::default(),
                     last: None,
@@ -266,9 +276,9 @@ impl Whatsapp {
             };
             let text = String::from_utf8_lossy(&line.bytes);
             let begun = open.chat.survey.header(&text).map(|(header, order)| {
-                let mut message = Message::begin(line.number, &header, order);
+                let mut message = WhatsappMessage::begin(line.number, &header, order);
                 if !has_year(&header) {
-                    message.date = Order::with_year(header.date, open.year_of(header.date, order));
+                    message.date = WhatsappDateOrder::with_year(header.date, open.year_of(header.date, order));
                 }
                 open.last = order.date(message.date).or(open.last);
                 message
@@ -286,7 +296,7 @@ impl Whatsapp {
     }
 }
 
-impl ChatReader for Whatsapp {
+impl ChatReader for WhatsappReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             if let Some(item) = self.found.pop_front() {
@@ -312,8 +322,8 @@ impl ChatReader for Whatsapp {
     }
 }
 
-impl Message {
-    fn begin(line: u64, header: &Header<'_>, order: Order) -> Self {
+impl WhatsappMessage {
+    fn begin(line: u64, header: &WhatsappHeader<'_>, order: WhatsappDateOrder) -> Self {
         Self {
             line,
             date: header.date,
@@ -335,12 +345,12 @@ impl Message {
     }
 }
 
-impl OpenChat {
+impl WhatsappOpenChat {
     /// The year of a line that states none: usually the year of the previous message, or the next year.
-    fn year_of(&self, numbers: [u32; 3], order: Order) -> u32 {
+    fn year_of(&self, numbers: [u32; 3], order: WhatsappDateOrder) -> u32 {
         let Some(last) = self.last else { return self.chat.first_year.unwrap_or_default() };
         let year = u32::try_from(last.year()).unwrap_or_default();
-        let same_year = order.date(Order::with_year(numbers, year));
+        let same_year = order.date(WhatsappDateOrder::with_year(numbers, year));
         match same_year {
             Some(day) if is_next_year(last, day) => year + 1,
             // A message from December that arrives in January.
@@ -356,7 +366,7 @@ impl OpenChat {
             Some(message) => &mut message.text,
             // Blank lines before the first message are ignored.
             None if text.trim().is_empty() => return,
-            None => &mut self.stray.get_or_insert_with(|| Stray { line: number, text: String::new() }).text,
+            None => &mut self.stray.get_or_insert_with(|| WhatsappStrayLine { line: number, text: String::new() }).text,
         };
         if into.len() <= MAX_MESSAGE_BYTES {
             into.push('\n');
@@ -373,7 +383,7 @@ impl OpenChat {
         }
         if let Some(message) = self.message.take() {
             let item = self.item(&message, origin, zone);
-            let is_notice = matches!(item, ChatItem::Skip(Skip::ServiceMessage));
+            let is_notice = matches!(item, ChatItem::Skip(SkipReason::ServiceMessage));
             items.push(item);
             if let Some((lines, words)) = is_notice.then(|| behind_notice(&message.text)).flatten() {
                 let reason = "it follows a notice; if somebody said it, write the date and the name in front";
@@ -383,7 +393,7 @@ impl OpenChat {
         items
     }
 
-    fn item(&mut self, message: &Message, origin: &str, zone: &Zone) -> ChatItem {
+    fn item(&mut self, message: &WhatsappMessage, origin: &str, zone: &Zone) -> ChatItem {
         if let Some(word) = &message.unknown_half {
             let reason = format!("`{word}` behind its time is not known as a half of the day; write AM or PM instead");
             return self.reject(origin, message.line, reason, &message.text);
@@ -392,24 +402,24 @@ impl OpenChat {
             let reason = format!("{} is not a date; correct it", message.date.map(|n| n.to_string()).join(" "));
             return self.reject(origin, message.line, reason, &message.text);
         };
-        let Sender::Person(name, said) = self.chat.survey.sender(&message.text) else {
-            return ChatItem::Skip(Skip::ServiceMessage);
+        let WhatsappSender::Person(name, said) = self.chat.survey.sender(&message.text) else {
+            return ChatItem::Skip(SkipReason::ServiceMessage);
         };
         let body = body(said);
-        if body == Body::Notice {
-            return ChatItem::Skip(Skip::ServiceMessage);
+        if body == WhatsappBody::Notice {
+            return ChatItem::Skip(SkipReason::ServiceMessage);
         }
         // Every message that is not a notice gets an id, whatever it is now, because earlier it may have been an
         // ordinary message.
         let id = self.ids.id(&written, &name);
         let conversation = Arc::clone(&self.chat.conversation);
-        let Said { text, edited, attachments, mentions } = match body {
-            Body::Said(said) => said,
-            Body::Deleted => return ChatItem::Deletion { conversation, id, version: None },
-            Body::Notice => return ChatItem::Skip(Skip::ServiceMessage),
-            Body::Waiting => return ChatItem::Skip(Skip::Encrypted),
-            Body::Empty => return ChatItem::Skip(Skip::Empty),
-            Body::Unsupported => return ChatItem::Skip(Skip::Unsupported),
+        let WhatsappContent { text, edited, attachments, mentions } = match body {
+            WhatsappBody::Said(said) => said,
+            WhatsappBody::Deleted => return ChatItem::Deletion { conversation, id, version: None },
+            WhatsappBody::Notice => return ChatItem::Skip(SkipReason::ServiceMessage),
+            WhatsappBody::Waiting => return ChatItem::Skip(SkipReason::Encrypted),
+            WhatsappBody::Empty => return ChatItem::Skip(SkipReason::Empty),
+            WhatsappBody::Unsupported => return ChatItem::Skip(SkipReason::Unsupported),
         };
         ChatItem::Message(Box::new(ChatMessage {
             conversation,
@@ -437,7 +447,7 @@ fn account(name: String) -> Account {
 }
 
 /// The files that may be chats, with their sizes.
-fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
+fn chat_files(tree: &ExportTree) -> Result<Vec<(String, u64)>, SourceError> {
     let files = || tree.entries().iter().map(|entry| (entry.name.clone(), entry.bytes));
     if tree.is_file() {
         return Ok(files().collect());
@@ -454,7 +464,7 @@ fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
     // Renamed exports: text files that begin like one. Attached text files may be next to them.
     let mut begun = Vec::new();
     for (entry, bytes) in files().filter(|(entry, _)| is_text(entry)) {
-        let mut lines = Lines::new(tree.read(&entry)?);
+        let mut lines = StreamLines::new(tree.read(&entry)?);
         for _ in 0..5 {
             let line = lines.next().map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
             let Some(line) = line else { break };
@@ -469,7 +479,7 @@ fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
 }
 
 /// The chat's name, if the app wrote it into the name of the file, its folder or the archive.
-fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
+fn chat_name(tree: &ExportTree, entry: &str) -> Option<String> {
     let folder = entry.rsplit_once('/').map(|(folder, _)| file_name(folder));
     // `_chat.txt` and `.` are named after the folder that they are in.
     let path = std::path::absolute(tree.path()).unwrap_or_else(|_| tree.path().to_owned());
@@ -487,7 +497,7 @@ fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
 }
 
 /// The name for a chat whose file does not state one.
-fn fallback_name(tree: &Tree, entry: &str) -> String {
+fn fallback_name(tree: &ExportTree, entry: &str) -> String {
     let path = tree.path();
     let parent = || path.parent().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
     let own = || path.file_name().map(|n| without_ending(&n.to_string_lossy()).to_owned());
@@ -518,7 +528,7 @@ fn without_ending(name: &str) -> &str {
 }
 
 /// The notice about the order of the dates and the zone, stated once for all chats that agree.
-fn notice(tree: &Tree, chats: &VecDeque<Chat>, zone: &str) -> String {
+fn notice(tree: &ExportTree, chats: &VecDeque<WhatsappChat>, zone: &str) -> String {
     let mut said: Vec<(String, String, usize)> = Vec::new();
     for chat in chats {
         let Some(notice) = chat.survey.notice() else { continue };

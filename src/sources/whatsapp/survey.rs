@@ -13,13 +13,13 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    body::{Body, body, clean_name, is_notice_start, words},
-    date_order::{DateFacts, Order, Source},
-    header::{End, Header, Shape, Year, header, is_space},
+    body::{WhatsappBody, body, clean_name, is_notice_start, words},
+    date_order::{WhatsappDateFacts, WhatsappDateOrder, WhatsappOrderEvidence},
+    header::{WhatsappHeader, WhatsappHeaderEnd, WhatsappHeaderShape, WhatsappYearPosition, header, is_space},
     phrases::PHRASES,
 };
-use crate::lines::Lines;
-use nouns::config::DateOrder;
+use crate::lines::StreamLines;
+use types::config::DateOrder;
 
 /// How many senders are kept.
 const MAX_SENDERS: usize = 20_000;
@@ -30,13 +30,13 @@ const MAX_HALVES: usize = 8;
 
 /// What holds for a whole chat.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Survey {
-    orders: Vec<(Shape, Order, Source)>,
+pub(super) struct WhatsappSurvey {
+    orders: Vec<(WhatsappHeaderShape, WhatsappDateOrder, WhatsappOrderEvidence)>,
     /// The words between a time and a dash that name an unknown half of the day.
     halves: BTreeSet<String>,
     /// The first line with such a word and the word, if most lines have one, in brackets or in front of a dash.
     unknown_half: Option<(u64, String)>,
-    names: Names,
+    names: WhatsappSenderNames,
     /// Whether the dates contradict each other.
     mixed: bool,
 }
@@ -46,7 +46,7 @@ const LEAP_YEAR: u32 = 2012;
 
 /// The year of the first message of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstYear {
+pub(super) enum WhatsappFirstYear {
     /// Its line has it.
     Named,
     /// It follows from later lines.
@@ -56,8 +56,9 @@ pub(super) enum FirstYear {
 }
 
 /// Whether a line's date states its year.
-pub(super) fn has_year(header: &Header<'_>) -> bool {
-    !matches!(header.shape.year, Year::Named | Year::Missing) || header.date.last().is_some_and(|year| *year > 0)
+pub(super) fn has_year(header: &WhatsappHeader<'_>) -> bool {
+    !matches!(header.shape.year, WhatsappYearPosition::Named | WhatsappYearPosition::Missing)
+        || header.date.last().is_some_and(|year| *year > 0)
 }
 
 /// Whether a date without a year belongs to the year after that of the previous date. A small step back is allowed,
@@ -69,7 +70,7 @@ pub(super) fn is_next_year(before: Date, day: Date) -> bool {
 
 /// The senders of a chat.
 #[derive(Debug, Clone, Default)]
-struct Names {
+struct WhatsappSenderNames {
     known: HashSet<String>,
     /// Names that contain a colon, by the text before it.
     with_colon: HashMap<String, String>,
@@ -79,7 +80,7 @@ struct Names {
 
 /// The sender of a message.
 #[derive(Debug, PartialEq)]
-pub(super) enum Sender<'a> {
+pub(super) enum WhatsappSender<'a> {
     /// A person, and the text after the name.
     Person(String, &'a str),
     /// Nobody, or the group: it is a notice from the app.
@@ -87,10 +88,10 @@ pub(super) enum Sender<'a> {
 }
 
 #[derive(Default)]
-struct ShapeFacts {
+struct WhatsappShapeFacts {
     messages: u64,
-    dates: DateFacts,
-    senders: HashMap<String, SenderFacts>,
+    dates: WhatsappDateFacts,
+    senders: HashMap<String, WhatsappSenderFacts>,
     /// How many lines have words where an AM/PM marker stands, these words, and the first such line.
     unknown_halves: u64,
     halves: BTreeSet<String>,
@@ -98,7 +99,7 @@ struct ShapeFacts {
 }
 
 #[derive(Default)]
-struct SenderFacts {
+struct WhatsappSenderFacts {
     messages: u64,
     /// The text before a second colon, and how often it occurred.
     second: Option<(String, u64)>,
@@ -106,26 +107,26 @@ struct SenderFacts {
     has_encryption_notice: bool,
 }
 
-impl Survey {
+impl WhatsappSurvey {
     /// Reads a whole file. `chat` is the chat's name, if the file's name states it; no message can be from a later year
     /// than `this_year`.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub(super) fn of(
-        lines: &mut Lines,
+        lines: &mut StreamLines,
         chat: Option<&str>,
         setting: Option<DateOrder>,
         this_year: u32,
     ) -> io::Result<Self> {
-        let mut shapes: Vec<(Shape, ShapeFacts)> = Vec::new();
+        let mut shapes: Vec<(WhatsappHeaderShape, WhatsappShapeFacts)> = Vec::new();
         while let Some(line) = lines.next()? {
             let text = String::from_utf8_lossy(&line.bytes);
             let Some(header) = header(&text).filter(|header| !is_notice_or_words(header)) else { continue };
             let at = match shapes.iter().position(|(shape, _)| *shape == header.shape) {
                 Some(at) => at,
                 None if shapes.len() < MAX_SHAPES => {
-                    shapes.push((header.shape, ShapeFacts::default()));
+                    shapes.push((header.shape, WhatsappShapeFacts::default()));
                     shapes.len() - 1
                 }
                 None => continue,
@@ -138,12 +139,12 @@ impl Survey {
     }
 
     fn new(
-        mut shapes: Vec<(Shape, ShapeFacts)>,
+        mut shapes: Vec<(WhatsappHeaderShape, WhatsappShapeFacts)>,
         chat: Option<&str>,
-        settle: impl Fn(Shape, &DateFacts) -> (Order, Source),
+        settle: impl Fn(WhatsappHeaderShape, &WhatsappDateFacts) -> (WhatsappDateOrder, WhatsappOrderEvidence),
     ) -> Self {
         // Lines with known and with unknown words for the half of the day are of one form.
-        let mut forms: HashMap<Shape, u64> = HashMap::new();
+        let mut forms: HashMap<WhatsappHeaderShape, u64> = HashMap::new();
         for (shape, facts) in &shapes {
             *forms.entry(facts.form(*shape)).or_default() += facts.messages;
         }
@@ -160,7 +161,7 @@ impl Survey {
         let unknown: u64 = with_halves.map(|(_, facts)| facts.unknown_halves).sum();
         let is_mostly_unknown = unknown * 2 > own;
         let mut survey = Self::default();
-        let mut senders: HashMap<String, SenderFacts> = HashMap::new();
+        let mut senders: HashMap<String, WhatsappSenderFacts> = HashMap::new();
         for (shape, facts) in shapes {
             if facts.names_halves(shape) {
                 let earliest = [survey.unknown_half.take(), facts.first_unknown.filter(|_| is_mostly_unknown)];
@@ -174,7 +175,7 @@ impl Survey {
                 senders.entry(name).or_default().merge(facts);
             }
         }
-        survey.names = Names::new(senders, chat);
+        survey.names = WhatsappSenderNames::new(senders, chat);
         survey
     }
 
@@ -190,15 +191,16 @@ impl Survey {
 
     /// Whether nothing shows of which calendar some dates are.
     pub(super) fn has_two_calendars(&self) -> bool {
-        self.orders.iter().any(|(.., source)| *source == Source::TwoCalendars)
+        self.orders.iter().any(|(.., source)| *source == WhatsappOrderEvidence::TwoCalendars)
     }
 
     /// The header of a line, if it is in one of the file's own forms, and the order of its date. The header has an
     /// unknown half of the day only if the file's lines have such words.
-    pub(super) fn header<'a>(&self, line: &'a str) -> Option<(Header<'a>, Order)> {
+    pub(super) fn header<'a>(&self, line: &'a str) -> Option<(WhatsappHeader<'a>, WhatsappDateOrder)> {
         let mut header = header(line)?;
         let (_, order, _) = self.orders.iter().find(|(shape, ..)| *shape == header.shape)?;
-        let is_known_as_half = |word: &str| header.shape.end == End::Bracket || self.halves.contains(word);
+        let is_known_as_half =
+            |word: &str| header.shape.end == WhatsappHeaderEnd::Bracket || self.halves.contains(word);
         if !header.unknown_half.is_some_and(is_known_as_half) {
             if is_notice_or_words(&header) {
                 return None;
@@ -213,24 +215,28 @@ impl Survey {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn first_year(&self, lines: &mut Lines) -> io::Result<FirstYear> {
+    pub(super) fn first_year(&self, lines: &mut StreamLines) -> io::Result<WhatsappFirstYear> {
         let (mut any, mut last, mut turns): (_, Option<Date>, u32) = (false, None, 0);
         while let Some(line) = lines.next()? {
             let text = String::from_utf8_lossy(&line.bytes);
             let Some((header, order)) = self.header(&text) else { continue };
             let is_dated = has_year(&header);
             // Compared within a leap year, so that every day exists.
-            let numbers = if is_dated { header.date } else { Order::with_year(header.date, LEAP_YEAR) };
+            let numbers = if is_dated { header.date } else { WhatsappDateOrder::with_year(header.date, LEAP_YEAR) };
             let Some(date) = order.date(numbers) else { continue };
             let within = date.with().year(LEAP_YEAR as i16).build().unwrap_or(date);
             turns += u32::from(last.is_some_and(|last| is_next_year(last, within)));
             if is_dated {
                 let year = u32::try_from(date.year()).unwrap_or_default();
-                return Ok(if any { FirstYear::Is(year.saturating_sub(turns)) } else { FirstYear::Named });
+                return Ok(if any {
+                    WhatsappFirstYear::Is(year.saturating_sub(turns))
+                } else {
+                    WhatsappFirstYear::Named
+                });
             }
             (any, last) = (true, Some(within));
         }
-        Ok(FirstYear::Unknown)
+        Ok(WhatsappFirstYear::Unknown)
     }
 
     /// The notice that says how the dates are read, and why.
@@ -241,66 +247,68 @@ impl Survey {
             return Some("its dates are in several orders, and each is read as its numbers allow".to_owned());
         }
         let why = match source {
-            Source::Numbers => "some of them allow no other order",
-            Source::Words => "their months are words",
-            Source::Attachments => "known from the names of attached files",
-            Source::Sequence => "known from their sequence",
-            Source::Setting => "as source.date_order says",
-            Source::Assumed => "assumed, since the file does not show it; set source.date_order if that is wrong",
-            Source::TwoCalendars => "though they fit the Persian and the Gregorian calendar",
+            WhatsappOrderEvidence::Numbers => "some of them allow no other order",
+            WhatsappOrderEvidence::Words => "their months are words",
+            WhatsappOrderEvidence::Attachments => "known from the names of attached files",
+            WhatsappOrderEvidence::Sequence => "known from their sequence",
+            WhatsappOrderEvidence::Setting => "as source.date_order says",
+            WhatsappOrderEvidence::Assumed => {
+                "assumed, since the file does not show it; set source.date_order if that is wrong"
+            }
+            WhatsappOrderEvidence::TwoCalendars => "though they fit the Persian and the Gregorian calendar",
         };
         Some(format!("its dates are read as {} ({why})", order.words()))
     }
 
     /// The sender, from the text after the date and time.
-    pub(super) fn sender<'a>(&self, rest: &'a str) -> Sender<'a> {
+    pub(super) fn sender<'a>(&self, rest: &'a str) -> WhatsappSender<'a> {
         let Some((raw, said)) = split_sender(rest).or_else(|| self.names.split_known(rest)) else {
-            return Sender::Nobody;
+            return WhatsappSender::Nobody;
         };
         if is_notice_start(raw) {
-            return Sender::Nobody;
+            return WhatsappSender::Nobody;
         }
         let name = clean_name(raw);
         if name.is_empty() || self.names.groups.contains(&name) {
-            return Sender::Nobody;
+            return WhatsappSender::Nobody;
         }
-        let Some(second) = self.names.with_colon.get(&name) else { return Sender::Person(name, said) };
+        let Some(second) = self.names.with_colon.get(&name) else { return WhatsappSender::Person(name, said) };
         let full = format!("{name}: {second}");
         match said.strip_prefix(second.as_str()) {
             Some(behind) => match behind.strip_prefix(':') {
-                Some(said) => Sender::Person(full, said.strip_prefix(is_space).unwrap_or(said)),
+                Some(said) => WhatsappSender::Person(full, said.strip_prefix(is_space).unwrap_or(said)),
                 // `Team: Support joined` is a notice about Team: Support.
-                None if behind.starts_with(is_space) => Sender::Nobody,
-                None => Sender::Person(name, said),
+                None if behind.starts_with(is_space) => WhatsappSender::Nobody,
+                None => WhatsappSender::Person(name, said),
             },
-            None => Sender::Person(name, said),
+            None => WhatsappSender::Person(name, said),
         }
     }
 }
 
 /// Whether a line without a dash and without a bracket has no sender: then it is no message, or a notice behind an
 /// unknown half of the day.
-fn is_notice_or_words(header: &Header<'_>) -> bool {
-    header.shape.end == End::Space && !header.rest.contains(": ")
+fn is_notice_or_words(header: &WhatsappHeader<'_>) -> bool {
+    header.shape.end == WhatsappHeaderEnd::Space && !header.rest.contains(": ")
 }
 
-impl ShapeFacts {
+impl WhatsappShapeFacts {
     /// Whether the words that stand where an AM/PM marker does name halves of the day. In front of a dash they do if
     /// most lines have one, and few differ; else they are the beginnings of names.
-    fn names_halves(&self, shape: Shape) -> bool {
+    fn names_halves(&self, shape: WhatsappHeaderShape) -> bool {
         match shape.end {
-            End::Bracket => self.unknown_halves > 0,
+            WhatsappHeaderEnd::Bracket => self.unknown_halves > 0,
             _ => self.unknown_halves * 2 > self.messages && self.halves.len() <= MAX_HALVES,
         }
     }
 
     /// The form that the lines would have if their words were known.
-    fn form(&self, shape: Shape) -> Shape {
-        let is_dashed = shape.end == End::Space && self.names_halves(shape);
-        if is_dashed { Shape { end: End::Dash, half: true, ..shape } } else { shape }
+    fn form(&self, shape: WhatsappHeaderShape) -> WhatsappHeaderShape {
+        let is_dashed = shape.end == WhatsappHeaderEnd::Space && self.names_halves(shape);
+        if is_dashed { WhatsappHeaderShape { end: WhatsappHeaderEnd::Dash, half: true, ..shape } } else { shape }
     }
 
-    fn add(&mut self, header: &Header<'_>, line: u64) {
+    fn add(&mut self, header: &WhatsappHeader<'_>, line: u64) {
         self.messages += 1;
         self.dates.add(header);
         if let Some(half) = header.unknown_half {
@@ -329,14 +337,14 @@ impl ShapeFacts {
         }
         // Only the first messages are checked: the lists of notices are long, and this notice is at the start of a
         // chat.
-        if self.messages <= 20 && body(said) == Body::Notice {
+        if self.messages <= 20 && body(said) == WhatsappBody::Notice {
             let start = words(said).to_lowercase();
             facts.has_encryption_notice |= PHRASES.notices.iter().any(|p| start.starts_with(p));
         }
     }
 }
 
-impl SenderFacts {
+impl WhatsappSenderFacts {
     fn merge(&mut self, other: Self) {
         self.messages += other.messages;
         self.has_encryption_notice |= other.has_encryption_notice;
@@ -348,8 +356,8 @@ impl SenderFacts {
     }
 }
 
-impl Names {
-    fn new(senders: HashMap<String, SenderFacts>, chat: Option<&str>) -> Self {
+impl WhatsappSenderNames {
+    fn new(senders: HashMap<String, WhatsappSenderFacts>, chat: Option<&str>) -> Self {
         let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
         let chat_letters = chat.map(letters).filter(|c| !c.is_empty());
         let mut names = Self::default();
@@ -395,7 +403,7 @@ fn split_sender(rest: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::header::End, *};
+    use super::{super::header::WhatsappHeaderEnd, *};
 
     #[test]
     fn the_end_of_a_header_is_part_of_its_shape() {
@@ -404,6 +412,9 @@ mod tests {
                 .iter()
                 .map(|line| header(line).unwrap().shape.end)
                 .collect();
-        assert_eq!(ends, [End::Bracket, End::Dash, End::Colon, End::Space]);
+        assert_eq!(
+            ends,
+            [WhatsappHeaderEnd::Bracket, WhatsappHeaderEnd::Dash, WhatsappHeaderEnd::Colon, WhatsappHeaderEnd::Space]
+        );
     }
 }

@@ -3,21 +3,21 @@
 use proptest::prelude::*;
 
 use super::{
-    body::{Body, body},
+    body::{WhatsappBody, body},
     header::header,
-    reader::Whatsapp,
+    reader::WhatsappReader,
 };
 use crate::{
     SourceError,
     chat::{
-        ChatItem, ChatReader, Sample,
+        ChatItem, ChatReader, FileSample,
         transcript::{file_items, folder, ids, items, transcript},
     },
 };
-use nouns::config::{DateOrder, SourceSettings};
+use types::config::{DateOrder, SourceSettings};
 
 fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
-    Ok(Box::new(Whatsapp::open(settings, 2025)?))
+    Ok(Box::new(WhatsappReader::open(settings, 2025)?))
 }
 
 /// Reads a file `_chat.txt` and compares its items.
@@ -345,11 +345,11 @@ fn edits_are_known_in_other_languages() {
         "<Dit bericht is bewerkt>",
         "\u{200e}<Llengua que ningú no coneix.>",
     ] {
-        let Body::Said(said) = body(&format!("see you\nat nine {mark}")) else { panic!("{mark}") };
+        let WhatsappBody::Said(said) = body(&format!("see you\nat nine {mark}")) else { panic!("{mark}") };
         assert_eq!((said.text.as_str(), said.edited), ("see you\nat nine", true), "{mark}");
     }
     for text in ["I <3 you>", "a <b>", "see <This message was edited> above", "Llengua <que ningú no coneix>"] {
-        let Body::Said(said) = body(text) else { panic!("{text}") };
+        let WhatsappBody::Said(said) = body(text) else { panic!("{text}") };
         assert_eq!((said.text.as_str(), said.edited), (text, false), "{text}");
     }
 }
@@ -375,10 +375,10 @@ fn deletions_are_known_in_other_languages() {
         "تم حذف هذه الرسالة",
         "This message was deleted by admin Ann",
     ] {
-        assert_eq!(body(text), Body::Deleted, "{text}");
+        assert_eq!(body(text), WhatsappBody::Deleted, "{text}");
     }
     let text = "I think this message was deleted by mistake";
-    assert!(matches!(body(text), Body::Said(said) if said.text == text));
+    assert!(matches!(body(text), WhatsappBody::Said(said) if said.text == text));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn what_was_shared_is_an_attachment_with_a_caption() {
         ("look! \u{200e}<pièce jointe : 00000045-GIF-2020.mp4>", "look!", "gif", "00000045-GIF-2020.mp4"),
         ("Plan.pdf • \u{200e}2 pages \u{200e}<attached: 00000046-Plan.pdf>", "", "file", "Plan.pdf • 2 pages"),
     ] {
-        let Body::Said(said) = body(raw) else { panic!("{raw}: {:?}", body(raw)) };
+        let WhatsappBody::Said(said) = body(raw) else { panic!("{raw}: {:?}", body(raw)) };
         assert_eq!(said.text, text, "{raw}");
         let [attachment] = &said.attachments[..] else { panic!("{raw}: {said:?}") };
         assert_eq!((attachment.kind.as_deref(), attachment.caption.as_deref()), (Some(kind), Some(caption)), "{raw}");
@@ -421,7 +421,10 @@ fn what_was_shared_is_an_attachment_with_a_caption() {
         "(file attached)",
         "a.b (c)",
     ] {
-        assert!(matches!(body(text), Body::Said(said) if said.text == text && said.attachments.is_empty()), "{text}");
+        assert!(
+            matches!(body(text), WhatsappBody::Said(said) if said.text == text && said.attachments.is_empty()),
+            "{text}"
+        );
     }
 }
 
@@ -436,10 +439,10 @@ fn calls_are_notices_and_talk_about_them_is_not() {
         "\u{200e}Voice call, \u{200e}12 min",
         "Llamada perdida",
     ] {
-        assert_eq!(body(text), Body::Notice, "{text}");
+        assert_eq!(body(text), WhatsappBody::Notice, "{text}");
     }
     for text in ["Video call tomorrow?", "Voice call at 5 minutes past", "voice call, please"] {
-        assert!(matches!(body(text), Body::Said(_)), "{text}");
+        assert!(matches!(body(text), WhatsappBody::Said(_)), "{text}");
     }
 }
 
@@ -447,11 +450,11 @@ fn calls_are_notices_and_talk_about_them_is_not() {
 fn polls_places_and_mentions_are_words() {
     let poll =
         "\u{200e}POLL:\nWhere?\n\u{200e}OPTION: Rome (\u{200e}2 votes)\n\u{200e}OPTION: Oslo (old) (\u{200e}0 votes)\n";
-    let Body::Said(said) = body(poll) else { panic!() };
+    let WhatsappBody::Said(said) = body(poll) else { panic!() };
     assert_eq!(said.text, "POLL:\nWhere?\nOPTION: Rome\nOPTION: Oslo (old)");
-    let Body::Said(said) = body("\u{200e}Location: https://maps.google.com/?q=1,2") else { panic!() };
+    let WhatsappBody::Said(said) = body("\u{200e}Location: https://maps.google.com/?q=1,2") else { panic!() };
     assert_eq!(said.text, "Location: https://maps.google.com/?q=1,2");
-    let Body::Said(said) = body("hi @\u{2068}~\u{202f}Ann\u{2069} and @\u{2068}Bo\u{2069}!") else { panic!() };
+    let WhatsappBody::Said(said) = body("hi @\u{2068}~\u{202f}Ann\u{2069} and @\u{2068}Bo\u{2069}!") else { panic!() };
     assert_eq!(
         (said.text.as_str(), &said.mentions[..]),
         ("hi @Ann and @Bo!", &["Ann".to_owned(), "Bo".to_owned()][..])
@@ -524,7 +527,7 @@ fn an_export_is_recognised_and_others_are_not() {
         ("notes.txt", "hello\n", false),
     ] {
         let folder = folder(&[(name, content)]);
-        let sample = Sample::of(&folder.path().join(name)).unwrap();
+        let sample = FileSample::of(&folder.path().join(name)).unwrap();
         assert_eq!((super::FORMAT.looks_like)(&sample), expected, "{name}: {content}");
     }
 }

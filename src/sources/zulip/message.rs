@@ -9,12 +9,12 @@ use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::realm::Realm;
-use crate::chat::{Account, Form, LIST, NUMBER, TEXT, TRUTH, html_to_text, shared_file};
-use nouns::model::Attachment;
+use super::realm::ZulipRealm;
+use crate::chat::{Account, LIST, NUMBER, RecordForm, TEXT, TRUTH, html_to_text, shared_file};
+use types::model::Attachment;
 
 /// The fields of a message.
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: RecordForm = RecordForm {
     needed: &[
         ("id", NUMBER),
         ("sender", NUMBER),
@@ -76,7 +76,7 @@ pub(super) const FORM: Form = Form {
 
 /// When a message was sent; nothing else is read until the messages are in order.
 #[derive(Deserialize)]
-pub(super) struct SentTime {
+pub(super) struct ZulipSentTime {
     date_sent: Option<f64>,
     /// The name of `date_sent` until 2019.
     pub_date: Option<f64>,
@@ -84,7 +84,7 @@ pub(super) struct SentTime {
     timestamp: Option<f64>,
 }
 
-impl SentTime {
+impl ZulipSentTime {
     /// Milliseconds since 1970.
     pub(super) fn unix_ms(&self) -> Option<i64> {
         self.date_sent.or(self.pub_date).or(self.timestamp).and_then(milliseconds)
@@ -93,7 +93,7 @@ impl SentTime {
 
 /// A message.
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct ZulipMessage {
     pub(super) id: i64,
     sender: Option<i64>,
     sender_id: Option<i64>,
@@ -137,7 +137,7 @@ const TOPIC_RESOLVED: u64 = 2;
 
 /// What a message says.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct ZulipContent {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
     pub(super) mentions: Vec<Account>,
@@ -157,7 +157,7 @@ static MARKDOWN_MENTION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"@_?\*\*([^*|]+)(?:\|(\d+))?\*\*").ok());
 static MARKDOWN_CHANNEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"#\*\*([^*]+)\*\*").ok());
 
-impl Message {
+impl ZulipMessage {
     /// What tells the conversation of a record that cannot be read, and nothing else of it.
     pub(super) fn placed(record: &Value) -> Option<Self> {
         let kept = PLACE.into_iter().filter_map(|key| Some((key.to_owned(), record.get(key)?.clone())));
@@ -260,14 +260,14 @@ impl Message {
     }
 
     /// Whether its words were deleted but the message was left. An export has Markdown, and the API may have HTML.
-    pub(super) fn is_emptied(&self, words: &Words) -> bool {
+    pub(super) fn is_emptied(&self, words: &ZulipContent) -> bool {
         const DELETED: &str = "(deleted)";
         let is_deleted = self.content.as_deref().map(str::trim) == Some(DELETED) || words.text == DELETED;
         is_deleted && words.attachments.is_empty() && self.version() > 0
     }
 
     /// Its words; `None` if it has no content. Markdown may name people without their ids.
-    pub(super) fn words(&self, realm: &Realm) -> Option<Words> {
+    pub(super) fn words(&self, realm: &ZulipRealm) -> Option<ZulipContent> {
         let filled = |text: &Option<String>| text.clone().filter(|t| !t.trim().is_empty());
         if let Some(html) = filled(&self.rendered_content) {
             return Some(from_html(&html));
@@ -301,8 +301,8 @@ fn milliseconds(seconds: f64) -> Option<i64> {
     (ms.abs() < 9_007_199_254_740_992.0).then_some(ms as i64)
 }
 
-fn from_html(html: &str) -> Words {
-    let mut words = Words::default();
+fn from_html(html: &str) -> ZulipContent {
+    let mut words = ZulipContent::default();
     let mut html = html.to_owned();
     if let Some(pattern) = &*HTML_MENTION {
         for found in pattern.captures_iter(&html) {
@@ -328,8 +328,8 @@ fn from_html(html: &str) -> Words {
     words
 }
 
-fn from_markdown(content: &str, realm: &Realm) -> Words {
-    let mut words = Words::default();
+fn from_markdown(content: &str, realm: &ZulipRealm) -> ZulipContent {
+    let mut words = ZulipContent::default();
     let mut text = content.to_owned();
     if let Some(pattern) = &*MARKDOWN_UPLOAD {
         let shared = pattern.replace_all(&text, |found: &Captures<'_>| {
@@ -358,7 +358,7 @@ fn from_markdown(content: &str, realm: &Realm) -> Words {
 }
 
 /// Adds a file once, however often the message shows it.
-fn upload(words: &mut Words, url: &str, label: &str) {
+fn upload(words: &mut ZulipContent, url: &str, label: &str) {
     let known = words.attachments.iter().any(|a| a.url.as_deref().is_some_and(|known| known == url));
     if !known {
         let mut file = shared_file(url, Some(url.to_owned()));
@@ -369,7 +369,7 @@ fn upload(words: &mut Words, url: &str, label: &str) {
     }
 }
 
-fn mention(words: &mut Words, id: &str, name: String) {
+fn mention(words: &mut ZulipContent, id: &str, name: String) {
     let account = Account { id: id.to_owned(), name, handle: None, bot: false };
     if !account.name.is_empty() && !words.mentions.contains(&account) {
         words.mentions.push(account);

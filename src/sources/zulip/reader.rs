@@ -11,19 +11,20 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    message::{FORM as MESSAGE, Message, SentTime},
-    realm::{Realm, direct},
+    message::{FORM as MESSAGE, ZulipMessage, ZulipSentTime},
+    realm::{ZulipRealm, direct},
 };
 use crate::{
     chat::{
-        ChatItem, ChatMessage, Conversation, Element, Elements, JsonFiles, Privacy, Reordered, Sample, Skip, TimeOrder,
-        TimedRecord, Tree, Unordered, Unread, has_json_keys,
+        ChatItem, ChatMessage, Conversation, ConversationPrivacy, ExportTree, FileSample, JsonElement, JsonElements,
+        JsonFiles, SkipReason, TimeOrderedReader, TimeSorter, TimedRecord, UnorderedReader, UnreadCounts,
+        has_json_keys,
     },
     error::SourceError,
-    format::{Opener, SourceFormat},
+    format::{FormatOpener, SourceFormat},
     zone::Zone,
 };
-use nouns::{config::SourceSettings, model::DeadLetter};
+use types::{config::SourceSettings, model::DeadLetter};
 
 /// Zulip's export.
 pub(crate) const FORMAT: SourceFormat = SourceFormat {
@@ -32,13 +33,13 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("channels"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Reordered::new(Zulip::open(settings)?)))),
+    open: FormatOpener::Chat(|settings| Ok(Box::new(TimeOrderedReader::new(ZulipReader::open(settings)?)))),
 };
 
 /// The paths of messages in an export, and in the API's replies.
 const MESSAGES: &[&str] = &["zerver_message/*", "messages/*", "*"];
 
-fn looks_like(sample: &Sample) -> bool {
+fn looks_like(sample: &FileSample) -> bool {
     if sample.is_file() {
         return is_message_file(sample.head());
     }
@@ -69,23 +70,23 @@ fn file_name(entry: &str) -> &str {
 }
 
 /// An export that is read file by file.
-struct Zulip {
+struct ZulipReader {
     files: JsonFiles,
     zone: Zone,
-    realm: Realm,
+    realm: ZulipRealm,
     /// Whether the user named one file of messages.
     alone: bool,
     /// Conversations by recipient and author.
     conversations: HashMap<(i64, Option<i64>), Option<Arc<Conversation>>>,
     /// Whether the messages name their authors.
     has_names: bool,
-    unread: Unread,
+    unread: UnreadCounts,
 }
 
-impl Zulip {
+impl ZulipReader {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
         let zone = Zone::parse(&settings.zone)?;
-        let tree = Tree::open(&settings.path)?;
+        let tree = ExportTree::open(&settings.path)?;
         let alone = tree.is_file();
         let of = |wanted: fn(&str) -> bool| tree.entries().iter().filter(move |e| wanted(&e.name));
         let mut names: Vec<String> = of(is_messages).map(|e| e.name.clone()).collect();
@@ -104,8 +105,8 @@ impl Zulip {
             });
         }
         let realm = match of(is_realm).next() {
-            Some(entry) => Realm::read(&tree, &entry.name)?,
-            None => Realm::default(),
+            Some(entry) => ZulipRealm::read(&tree, &entry.name)?,
+            None => ZulipRealm::default(),
         };
         let has_names = !realm.is_known() && first_names(&tree, names.first())?;
         Ok(Self {
@@ -115,15 +116,20 @@ impl Zulip {
             alone,
             conversations: HashMap::new(),
             has_names,
-            unread: Unread::default(),
+            unread: UnreadCounts::default(),
         })
     }
 
-    fn take(&mut self, file: usize, element: Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
+    fn take(
+        &mut self,
+        file: usize,
+        element: JsonElement,
+        order: &mut TimeSorter,
+    ) -> Result<Option<ChatItem>, SourceError> {
         let origin = self.files.origin(file);
         let read = element
             .parse::<Value>(&origin)
-            .and_then(|value| MESSAGE.read::<SentTime>(value).map_err(|reason| element.reject(&origin, reason)));
+            .and_then(|value| MESSAGE.read::<ZulipSentTime>(value).map_err(|reason| element.reject(&origin, reason)));
         let missing = || element.reject(&origin, "date_sent: missing; write seconds since 1970".to_owned());
         let unix_ms = match read.and_then(|(sent, _)| sent.unix_ms().ok_or_else(missing)) {
             Ok(unix_ms) => unix_ms,
@@ -140,11 +146,11 @@ impl Zulip {
     /// The conversation of a record that cannot be read; `None` if that part of it cannot be read either.
     fn conversation_of_damaged(&mut self, record: &[u8]) -> Option<Arc<Conversation>> {
         let record: Value = serde_json::from_slice(record).ok()?;
-        self.conversation(&Message::placed(&record)?)
+        self.conversation(&ZulipMessage::placed(&record)?)
     }
 
     /// The conversation in which a message was written.
-    fn conversation(&mut self, message: &Message) -> Option<Arc<Conversation>> {
+    fn conversation(&mut self, message: &ZulipMessage) -> Option<Arc<Conversation>> {
         if let Some(recipient) = message.recipient {
             let (realm, sender) = (&self.realm, message.sender());
             let known = self.conversations.entry((recipient, sender));
@@ -163,9 +169,9 @@ impl Zulip {
             (None, None) => message.recipient_name()?,
         };
         let privacy = match (message.is_in_channel(), self.alone) {
-            (false, _) => Privacy::Direct,
-            (true, true) => Privacy::Open,
-            (true, false) => Privacy::Private,
+            (false, _) => ConversationPrivacy::Direct,
+            (true, true) => ConversationPrivacy::Open,
+            (true, false) => ConversationPrivacy::Private,
         };
         let name = message.recipient_name().unwrap_or_else(|| id.clone());
         Some(Arc::new(Conversation { workspace: None, id, name, privacy }))
@@ -173,7 +179,7 @@ impl Zulip {
 
     fn message(&mut self, record: &TimedRecord) -> Result<ChatItem, (Option<Arc<Conversation>>, String)> {
         let value: Value = serde_json::from_slice(&record.payload).unwrap_or_default();
-        let read = MESSAGE.read::<Message>(value);
+        let read = MESSAGE.read::<ZulipMessage>(value);
         let (message, odd) = read.map_err(|reason| (self.conversation_of_damaged(&record.payload), reason))?;
         let conversation = self.conversation(&message);
         let missing = |reason: &str| (conversation.clone(), reason.to_owned());
@@ -181,7 +187,7 @@ impl Zulip {
         let conversation =
             conversation.clone().ok_or_else(|| missing("recipient: missing or not in realm.json; export both"))?;
         if message.is_notice() || self.realm.is_system(sender) {
-            return Ok(ChatItem::Skip(Skip::ServiceMessage));
+            return Ok(ChatItem::Skip(SkipReason::ServiceMessage));
         }
         let wrong = |reason: &str| (Some(conversation.clone()), reason.to_owned());
         let Some(words) = message.words(&self.realm) else {
@@ -198,7 +204,7 @@ impl Zulip {
             return Ok(ChatItem::Deletion { conversation, id, version: Some(message.version()) });
         }
         if words.text.is_empty() && words.attachments.is_empty() {
-            return Ok(ChatItem::Skip(Skip::Empty));
+            return Ok(ChatItem::Skip(SkipReason::Empty));
         }
         let named = if self.realm.is_known() { None } else { message.named_sender() };
         let author = named.unwrap_or_else(|| self.realm.account(sender));
@@ -224,8 +230,8 @@ impl Zulip {
     }
 }
 
-impl Unordered for Zulip {
-    fn collect(&mut self, order: &mut TimeOrder, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
+impl UnorderedReader for ZulipReader {
+    fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let Some((file, element)) = self.files.next()? else { return Ok(false) };
         found.extend(self.take(file, element, order)?);
         Ok(true)
@@ -262,10 +268,10 @@ impl Unordered for Zulip {
 }
 
 /// Whether the first message of a file names its author.
-fn first_names(tree: &Tree, file: Option<&String>) -> Result<bool, SourceError> {
+fn first_names(tree: &ExportTree, file: Option<&String>) -> Result<bool, SourceError> {
     let Some(file) = file else { return Ok(false) };
-    let mut elements = Elements::new(tree.read(file)?, MESSAGES);
+    let mut elements = JsonElements::new(tree.read(file)?, MESSAGES);
     let first = elements.next().map_err(|e| tree.unreadable(file, elements.line(), e))?;
-    let message = first.and_then(|element| serde_json::from_slice::<Message>(&element.bytes).ok());
+    let message = first.and_then(|element| serde_json::from_slice::<ZulipMessage>(&element.bytes).ok());
     Ok(message.is_some_and(|message| message.named_sender().is_some()))
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{
     SourceError,
-    chat::{Account, Conversation, Elements, Privacy, Tree},
+    chat::{Account, Conversation, ConversationPrivacy, ExportTree, JsonElements},
 };
 
 const TABLES: &[&str] = &[
@@ -24,7 +24,7 @@ const TABLES: &[&str] = &[
 
 /// The content of `realm.json`.
 #[derive(Default)]
-pub(super) struct Realm {
+pub(super) struct ZulipRealm {
     /// The organization's name in its URL.
     workspace: Option<String>,
     users: HashMap<i64, Account>,
@@ -32,21 +32,21 @@ pub(super) struct Realm {
     by_name: HashMap<String, Option<i64>>,
     /// The accounts of Zulip itself, which write notices.
     system: BTreeSet<i64>,
-    channels: HashMap<i64, Channel>,
-    recipients: HashMap<i64, Recipient>,
+    channels: HashMap<i64, ZulipChannel>,
+    recipients: HashMap<i64, ZulipRecipient>,
     /// The members of groups, by recipient.
     members: HashMap<i64, BTreeSet<i64>>,
     read: bool,
 }
 
 #[derive(Deserialize)]
-struct RealmRow {
+struct ZulipRealmRow {
     string_id: Option<String>,
     name: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct UserRow {
+struct ZulipUserRow {
     id: i64,
     full_name: Option<String>,
     email: Option<String>,
@@ -55,7 +55,7 @@ struct UserRow {
 }
 
 #[derive(Deserialize)]
-struct Channel {
+struct ZulipChannel {
     id: i64,
     name: String,
     #[serde(default)]
@@ -63,7 +63,7 @@ struct Channel {
 }
 
 #[derive(Deserialize, Clone, Copy)]
-struct Recipient {
+struct ZulipRecipient {
     id: i64,
     /// 1 is one person, 2 a channel, 3 a group.
     #[serde(rename = "type")]
@@ -72,47 +72,47 @@ struct Recipient {
 }
 
 #[derive(Deserialize)]
-struct Subscription {
+struct ZulipSubscription {
     user_profile: i64,
     recipient: i64,
 }
 
-impl Realm {
+impl ZulipRealm {
     /// Reads `realm.json`. A damaged row is ignored: what it would have named is named by its id.
     ///
     /// # Errors
     /// [`SourceError`] when the file cannot be read.
-    pub(super) fn read(tree: &Tree, name: &str) -> Result<Self, SourceError> {
+    pub(super) fn read(tree: &ExportTree, name: &str) -> Result<Self, SourceError> {
         let mut realm = Self { read: true, ..Self::default() };
-        let mut rows = Elements::new(tree.read(name)?, TABLES);
+        let mut rows = JsonElements::new(tree.read(name)?, TABLES);
         while let Some(row) = rows.next().map_err(|e| tree.unreadable(name, 0, e))? {
             match row.path {
                 0 => {
-                    if let Ok(row) = serde_json::from_slice::<RealmRow>(&row.bytes) {
+                    if let Ok(row) = serde_json::from_slice::<ZulipRealmRow>(&row.bytes) {
                         realm.workspace = row.string_id.filter(|id| !id.is_empty()).or(row.name);
                     }
                 }
                 1..=3 => {
-                    if let Ok(user) = serde_json::from_slice::<UserRow>(&row.bytes) {
+                    if let Ok(user) = serde_json::from_slice::<ZulipUserRow>(&row.bytes) {
                         realm.user(user, row.path == 3);
                     }
                 }
                 4 => {
-                    if let Ok(channel) = serde_json::from_slice::<Channel>(&row.bytes) {
+                    if let Ok(channel) = serde_json::from_slice::<ZulipChannel>(&row.bytes) {
                         realm.channels.insert(channel.id, channel);
                     }
                 }
                 5 => {
-                    if let Ok(recipient) = serde_json::from_slice::<Recipient>(&row.bytes) {
+                    if let Ok(recipient) = serde_json::from_slice::<ZulipRecipient>(&row.bytes) {
                         realm.recipients.insert(recipient.id, recipient);
                     }
                 }
                 _ => {}
             }
         }
-        let mut rows = Elements::new(tree.read(name)?, &["zerver_subscription/*"]);
+        let mut rows = JsonElements::new(tree.read(name)?, &["zerver_subscription/*"]);
         while let Some(row) = rows.next().map_err(|e| tree.unreadable(name, 0, e))? {
-            let Ok(row) = serde_json::from_slice::<Subscription>(&row.bytes) else { continue };
+            let Ok(row) = serde_json::from_slice::<ZulipSubscription>(&row.bytes) else { continue };
             if realm.recipients.get(&row.recipient).is_some_and(|r| r.kind == 3) {
                 realm.members.entry(row.recipient).or_default().insert(row.user_profile);
             }
@@ -153,7 +153,7 @@ impl Realm {
     /// The conversation in which a message was written; `None` if the recipient has no row, or if it is one person and
     /// the sender is not known.
     pub(super) fn conversation(&self, recipient: i64, sender: Option<i64>) -> Option<Conversation> {
-        let Recipient { kind, type_id, .. } = *self.recipients.get(&recipient)?;
+        let ZulipRecipient { kind, type_id, .. } = *self.recipients.get(&recipient)?;
         match kind {
             2 => {
                 // A channel without a row may be private.
@@ -162,7 +162,11 @@ impl Realm {
                     workspace: self.workspace.clone(),
                     id: type_id.to_string(),
                     name: channel.map_or_else(|| format!("channel {type_id}"), |c| c.name.clone()),
-                    privacy: if channel.is_some_and(|c| !c.invite_only) { Privacy::Open } else { Privacy::Private },
+                    privacy: if channel.is_some_and(|c| !c.invite_only) {
+                        ConversationPrivacy::Open
+                    } else {
+                        ConversationPrivacy::Private
+                    },
                 })
             }
             1 => Some(self.direct(&BTreeSet::from([type_id, sender?]))),
@@ -172,7 +176,7 @@ impl Realm {
                     workspace: self.workspace.clone(),
                     id: format!("group-{type_id}"),
                     name: format!("group {type_id}"),
-                    privacy: Privacy::Direct,
+                    privacy: ConversationPrivacy::Direct,
                 },
             }),
             _ => None,
@@ -185,7 +189,7 @@ impl Realm {
         Conversation { workspace: self.workspace.clone(), ..direct(members, &names) }
     }
 
-    fn user(&mut self, row: UserRow, crossrealm: bool) {
+    fn user(&mut self, row: ZulipUserRow, crossrealm: bool) {
         let email = row.email.unwrap_or_default();
         let local = email.split('@').next().unwrap_or_default();
         let name = row.full_name.filter(|n| !n.trim().is_empty()).unwrap_or_else(|| words(local));
@@ -207,7 +211,12 @@ pub(super) fn direct(members: &BTreeSet<i64>, names: &[String]) -> Conversation 
     let ids: Vec<String> = members.iter().map(i64::to_string).collect();
     let id = ids.join("-");
     let id = if id.len() > 100 { blake3::hash(id.as_bytes()).to_hex()[..32].to_owned() } else { id };
-    Conversation { workspace: None, id: format!("direct-{id}"), name: names.join(", "), privacy: Privacy::Direct }
+    Conversation {
+        workspace: None,
+        id: format!("direct-{id}"),
+        name: names.join(", "),
+        privacy: ConversationPrivacy::Direct,
+    }
 }
 
 /// `notification-bot` as `Notification Bot`.

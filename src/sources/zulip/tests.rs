@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use super::FORMAT;
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Privacy, Sample, items_of, lines_of, transcript::tar},
-    format::Opener,
+    chat::{ChatItem, ChatReader, ConversationPrivacy, FileSample, items_of, lines_of, transcript::tar},
+    format::FormatOpener,
     tests::drain,
 };
-use nouns::{config::SourceSettings, model::TurnEvent};
+use types::{config::SourceSettings, model::TurnEvent};
 
 const REALM: &str = r#"{
  "zerver_realm": [{"id": 2, "string_id": "garden", "name": "The Garden"}],
@@ -39,7 +39,7 @@ const REALM: &str = r#"{
 }"#;
 
 fn open(path: &Path) -> Result<Box<dyn ChatReader>, SourceError> {
-    let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+    let FormatOpener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
     open(&SourceSettings::new("zulip", path))
 }
 
@@ -76,7 +76,7 @@ fn said(id: i64, fields: &str) -> String {
     )
 }
 
-fn conversations(items: &[ChatItem]) -> Vec<(Option<&str>, &str, &str, Privacy)> {
+fn conversations(items: &[ChatItem]) -> Vec<(Option<&str>, &str, &str, ConversationPrivacy)> {
     items
         .iter()
         .filter_map(|item| match item {
@@ -112,7 +112,7 @@ fn messages_come_oldest_first_whatever_their_files() {
     let lines = lines_of(&mut *open(folder.path()).unwrap());
     let words: Vec<_> = lines.iter().map(|line| line.split(' ').nth(4).unwrap()).collect();
     assert_eq!(words, ["first", "second", "third"]);
-    assert!((FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(folder.path()).unwrap()));
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn direct_messages_of_the_same_people_are_one_conversation() {
     assert_eq!(
         conversations(&items),
         [
-            (Some("garden"), "direct-8-9", "Ann Lee, Bo", Privacy::Direct),
-            (Some("garden"), "direct-8-9", "Ann Lee, Bo", Privacy::Direct),
-            (Some("garden"), "direct-8-9-10", "Ann Lee, Bo, Builder", Privacy::Direct),
-            (Some("garden"), "3", "design", Privacy::Open),
-            (Some("garden"), "4", "board", Privacy::Private),
+            (Some("garden"), "direct-8-9", "Ann Lee, Bo", ConversationPrivacy::Direct),
+            (Some("garden"), "direct-8-9", "Ann Lee, Bo", ConversationPrivacy::Direct),
+            (Some("garden"), "direct-8-9-10", "Ann Lee, Bo, Builder", ConversationPrivacy::Direct),
+            (Some("garden"), "3", "design", ConversationPrivacy::Open),
+            (Some("garden"), "4", "board", ConversationPrivacy::Private),
         ]
     );
 }
@@ -221,15 +221,19 @@ fn without_a_realm_numbers_are_names_and_only_a_file_of_its_own_is_open() {
            {"id": 2, "sender": 8, "recipient": 28, "subject": "", "date_sent": 2, "content": "y"}"#,
     );
     let folder = folder(&[("messages-000001.json", &messages)]);
-    for (path, privacy) in
-        [(folder.path().to_owned(), Privacy::Private), (folder.path().join("messages-000001.json"), Privacy::Open)]
-    {
+    for (path, privacy) in [
+        (folder.path().to_owned(), ConversationPrivacy::Private),
+        (folder.path().join("messages-000001.json"), ConversationPrivacy::Open),
+    ] {
         let mut reader = open(&path).unwrap();
         assert!(reader.notice().unwrap().contains("no realm.json"));
         let items = items_of(&mut *reader);
         assert_eq!(
             conversations(&items),
-            [(None, "recipient-20", "recipient-20", privacy), (None, "recipient-28", "recipient-28", Privacy::Direct),]
+            [
+                (None, "recipient-20", "recipient-20", privacy),
+                (None, "recipient-28", "recipient-28", ConversationPrivacy::Direct),
+            ]
         );
         assert!(matches!(&items[0], ChatItem::Message(m) if m.author.name == "user 8"));
     }
@@ -246,11 +250,14 @@ fn what_the_api_returns_is_read_too() {
          "timestamp": 1714557602, "content": "<p>psst</p>", "content_type": "text/html"}]}"#;
     let folder = folder(&[("page.json", messages)]);
     let path = folder.path().join("page.json");
-    assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()));
     let items = items_of(&mut *open(&path).unwrap());
     assert_eq!(
         conversations(&items),
-        [(None, "3", "design", Privacy::Open), (None, "direct-8-9", "Ann Lee, Bo", Privacy::Direct),]
+        [
+            (None, "3", "design", ConversationPrivacy::Open),
+            (None, "direct-8-9", "Ann Lee, Bo", ConversationPrivacy::Direct),
+        ]
     );
     assert_eq!(
         lines_of(&mut *open(&path).unwrap()),
@@ -329,7 +336,7 @@ fn a_tar_archive_is_read_compressed_or_not_and_never_writes_outside() {
         let lines = lines_of(&mut *open(&path).unwrap());
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!(lines[0], "1 2024-05-01T10:00:01.5Z Ann Lee: hello | thread=logo");
-        assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), "{name}");
+        assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()), "{name}");
     }
     let path = folder.path().join("cut.tar");
     fs::write(&path, &archive[..archive.len() - 1_600]).unwrap();
@@ -389,7 +396,10 @@ fn what_export_search_writes_has_the_names_of_a_whole_export() {
     let items = items_of(&mut *reader);
     assert_eq!(
         conversations(&items),
-        [(None, "recipient-20", "design", Privacy::Open), (None, "recipient-30", "Ann Lee, Day, Bo", Privacy::Direct),]
+        [
+            (None, "recipient-20", "design", ConversationPrivacy::Open),
+            (None, "recipient-30", "Ann Lee, Day, Bo", ConversationPrivacy::Direct),
+        ]
     );
     let lines = lines_of(&mut *open(&folder.path().join("found.json")).unwrap());
     assert_eq!(

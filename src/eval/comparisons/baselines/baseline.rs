@@ -7,7 +7,7 @@ use super::{
     corpus::{BaselineQuery, Corpus},
     dense, familiarity, fusion, mixture, sessions,
 };
-use crate::result::Budget;
+use crate::result::RowBudget;
 
 /// A baseline retriever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +71,11 @@ impl Baseline {
     }
 
     /// The budgets at which it is measured: `units` and `tokens` are recollection's.
-    pub(super) fn budgets(self, units: usize, tokens: usize) -> Vec<Budget> {
+    pub(super) fn budgets(self, units: usize, tokens: usize) -> Vec<RowBudget> {
         match self {
-            Self::Everything => vec![Budget::Everything],
-            Self::Familiarity => vec![Budget::Matched, Budget::Tokens(tokens)],
-            _ => vec![Budget::Units(units), Budget::Tokens(tokens)],
+            Self::Everything => vec![RowBudget::Everything],
+            Self::Familiarity => vec![RowBudget::Matched, RowBudget::Tokens(tokens)],
+            _ => vec![RowBudget::Units(units), RowBudget::Tokens(tokens)],
         }
     }
 }

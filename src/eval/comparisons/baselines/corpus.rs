@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use heart::{
-    language::shared::shared,
-    memory::{PartFields, UnitBody, UnitFields, Words},
+use memory::{
+    index::{PartFields, TermAnalyzer, UnitBody, UnitFields},
+    language::attachment_text::attachment_text,
 };
-use nouns::model::{MemoryRecord, Part, Unit, UnitId, WindowTurn};
+use types::model::{MemoryRecord, Unit, UnitId, UnitPart, WindowTurn};
 
 /// A turn or a unit.
 pub(crate) struct CorpusItem {
@@ -36,7 +36,7 @@ pub(crate) struct Corpus {
 
 /// The memory's vectors of an item: its own, and that of the item before it and this one together.
 #[derive(Clone, Default)]
-struct Vectors {
+struct ItemVectors {
     own: Vec<Vec<f32>>,
     pair: Option<Vec<f32>>,
 }
@@ -51,25 +51,25 @@ pub(crate) struct BaselineQuery {
 
 impl BaselineQuery {
     /// A question from its vector and text.
-    pub(crate) fn of(vector: Vec<f32>, text: &str, words: &mut Words) -> Self {
+    pub(crate) fn of(vector: Vec<f32>, text: &str, words: &mut TermAnalyzer) -> Self {
         Self { vector, stems: words.count(text).terms().map(|(t, _)| t).collect() }
     }
 }
 
 impl Corpus {
     /// The units of a bank.
-    pub(crate) fn of_units(records: &[MemoryRecord], words: &mut Words) -> Self {
+    pub(crate) fn of_units(records: &[MemoryRecord], words: &mut TermAnalyzer) -> Self {
         let of = |unit: &Unit, session: &str| {
             let pair = unit.parts.first().and_then(|p| p.pair.as_ref()).map(floats);
-            (UnitBody::of(unit, session), Vectors { own: unit_vectors(unit), pair })
+            (UnitBody::of(unit, session), ItemVectors { own: unit_vectors(unit), pair })
         };
         let units = records.iter().flat_map(|r| r.units.iter().map(|unit| of(unit, &r.window.session.0)));
         Self::of(units.collect(), words)
     }
 
     /// The turns of a bank, each with the vectors of the parts made from it.
-    pub(crate) fn of_turns(records: &[MemoryRecord], words: &mut Words) -> Self {
-        let mut vectors: BTreeMap<&str, Vectors> = BTreeMap::new();
+    pub(crate) fn of_turns(records: &[MemoryRecord], words: &mut TermAnalyzer) -> Self {
+        let mut vectors: BTreeMap<&str, ItemVectors> = BTreeMap::new();
         for unit in records.iter().flat_map(|r| &r.units) {
             for part in &unit.parts {
                 let known = vectors.entry(&part.turn).or_default();
@@ -89,14 +89,14 @@ impl Corpus {
         Self::of(items, words)
     }
 
-    fn of(mut items: Vec<(UnitBody, Vectors)>, words: &mut Words) -> Self {
+    fn of(mut items: Vec<(UnitBody, ItemVectors)>, words: &mut TermAnalyzer) -> Self {
         items.sort_by(|(a, _), (b, _)| {
             (a.said_at, a.session(), a.ordinal, a.id).cmp(&(b.said_at, b.session(), b.ordinal, b.id))
         });
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut sessions: Vec<Vec<usize>> = Vec::new();
         let mut made: Vec<CorpusItem> = Vec::with_capacity(items.len());
-        for (at, (body, Vectors { own, pair })) in items.into_iter().enumerate() {
+        for (at, (body, ItemVectors { own, pair })) in items.into_iter().enumerate() {
             // In the paper's profile a bank is one session, so each day counts as a session.
             let name = format!("{} {}", body.session(), body.said_at.local().date());
             let session = *numbers.entry(name).or_insert_with(|| {
@@ -160,7 +160,7 @@ fn sum(before: Option<&Vec<f32>>, this: Option<&Vec<f32>>) -> Option<Vec<f32>> {
     Some(unit_length(before.iter().zip(this).map(|(a, b)| a + b).collect()))
 }
 
-fn floats(vector: &nouns::model::Vector) -> Vec<f32> {
+fn floats(vector: &types::model::Vector) -> Vec<f32> {
     vector.floats().into_owned()
 }
 
@@ -169,7 +169,7 @@ fn unit_vectors(unit: &Unit) -> Vec<Vec<f32>> {
     if own.is_empty() { vec![floats(&unit.vector)] } else { own }
 }
 
-fn part_vectors(unit: &Unit, part: &Part) -> Vec<Vec<f32>> {
+fn part_vectors(unit: &Unit, part: &UnitPart) -> Vec<Vec<f32>> {
     if part.vectors.is_empty() && unit.parts.len() == 1 {
         return vec![floats(&unit.vector)];
     }
@@ -180,7 +180,7 @@ fn part_vectors(unit: &Unit, part: &Part) -> Vec<Vec<f32>> {
 fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody {
     let turn = &window_turn.turn;
     let said = turn.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let captions = turn.captions().map(|c| shared(Some("photo"), c));
+    let captions = turn.captions().map(|c| attachment_text(Some("photo"), c));
     let words: Vec<String> = std::iter::once(said).filter(|s| !s.is_empty()).chain(captions).collect();
     let text = words.join(" ");
     let part = PartFields {
@@ -191,12 +191,12 @@ fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody
         said_at: turn.time,
         text: text.clone(),
         range: None,
-        marks: nouns::model::Marks::default(),
+        marks: types::model::TextFeatures::default(),
     };
     UnitBody::from(UnitFields {
         id: UnitId(number as u64),
         restatement: format!("{} said, \"{text}\"", turn.speaker),
-        cues: nouns::model::Cues::default(),
+        cues: types::model::Cues::default(),
         said_at: turn.time,
         session: session.to_owned(),
         ordinal: window_turn.ordinal,

@@ -12,29 +12,29 @@ use super::{
     corpus::{BaselineQuery, Corpus, CorpusItem},
 };
 use crate::{
-    bench::{Bench, MeasuredEvidence},
+    benchmark_memory::{BenchmarkMemory, MeasuredEvidence},
     dataset::DatasetQuestion,
-    delivery::{Comparable, ShownUnit},
+    delivery::{NormalisedText, ShownUnit},
     error::EvalError,
     memory_contents::MemoryContents,
-    result::{Budget, ComparisonRow},
+    result::{ComparisonRow, RowBudget},
     score::{AnswerScores, QuestionScore, figures, figures_by, share},
 };
-use heart::language::tokens;
-use heart::{
-    memory::{UnitBody, Words},
+use memory::language::token_count;
+use memory::{
+    index::{TermAnalyzer, UnitBody},
     recall,
 };
 use models::embed;
-use nouns::model::{Evidence, EvidenceUnit, Excerpt};
-use ripplemem::pipeline::Progress;
+use pipeline::Progress;
+use types::model::{Evidence, EvidenceUnit, Excerpt};
 
 /// The maximum number of items of a ranking that are tried for a budget of tokens.
-const LONGEST: usize = 400;
+const MAX: usize = 400;
 
 /// A row for every baseline, over turns and over units, at each of its budgets.
 pub(crate) fn rows(
-    bench: &Bench,
+    bench: &BenchmarkMemory,
     contents: &MemoryContents,
     ours: &[QuestionScore],
     progress: &mut dyn FnMut(Progress),
@@ -42,10 +42,10 @@ pub(crate) fn rows(
     let questions = &bench.dataset.questions;
     let counted = figures(questions.iter().zip(ours).filter(|(q, _)| q.counts()).map(|(_, s)| s));
     let mean_tokens = counted.context_tokens.unwrap_or_default().round() as usize;
-    let mut words = Words::default();
+    let mut words = TermAnalyzer::default();
     let queries = queries(bench, &mut words)?;
 
-    let mut rows: Vec<(Baseline, &str, Budget, Vec<QuestionScore>)> = Vec::new();
+    let mut rows: Vec<(Baseline, &str, RowBudget, Vec<QuestionScore>)> = Vec::new();
     for over in ["turns", "units"] {
         for baseline in Baseline::ALL {
             for budget in baseline.budgets(bench.pipeline.recall.budget, mean_tokens) {
@@ -95,15 +95,15 @@ pub(crate) fn rows(
 }
 
 /// What each baseline searches for each question.
-fn queries(bench: &Bench, words: &mut Words) -> Result<Vec<BaselineQuery>, EvalError> {
+fn queries(bench: &BenchmarkMemory, words: &mut TermAnalyzer) -> Result<Vec<BaselineQuery>, EvalError> {
     let questions = &bench.dataset.questions;
     let mut embedder = embed::open(&bench.pipeline.embed, &bench.pipeline.model())?;
     let mut queries = Vec::with_capacity(questions.len());
     for asked in questions {
         // The same text that recollection embeds.
         let question = asked.question();
-        let text =
-            recall::read(&question).map_or_else(|_| asked.text.clone(), |read| recall::cues(&read).semantic_query);
+        let text = recall::parse_question(&question)
+            .map_or_else(|_| asked.text.clone(), |read| recall::question_cues(&read).semantic_query);
         queries.push(BaselineQuery::of(embedder.embed_query(&text)?.floats().into_owned(), &asked.text, words));
     }
     Ok(queries)
@@ -112,12 +112,12 @@ fn queries(bench: &Bench, words: &mut Words) -> Result<Vec<BaselineQuery>, EvalE
 /// The flat mixture's evidence over turns for each question: as many turns as fit into the tokens of recollection's
 /// context for that question.
 pub(crate) fn mixture_evidence(
-    bench: &Bench,
+    bench: &BenchmarkMemory,
     contents: &MemoryContents,
     ours: &[MeasuredEvidence],
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Evidence>, EvalError> {
-    let mut words = Words::default();
+    let mut words = TermAnalyzer::default();
     let queries = queries(bench, &mut words)?;
     let mut found: Vec<Evidence> = ours.iter().map(|measured| measured.evidence.clone()).collect();
     let (mut done, total) = (0, Some(found.len() as u64));
@@ -127,9 +127,8 @@ pub(crate) fn mixture_evidence(
             if evidence.question.bank != *bank {
                 continue;
             }
-            let order = Baseline::Mixture.rank(&corpus, query, LONGEST);
-            let mut items: Vec<&CorpusItem> =
-                order.into_iter().take(LONGEST).filter_map(|i| corpus.items.get(i)).collect();
+            let order = Baseline::Mixture.rank(&corpus, query, MAX);
+            let mut items: Vec<&CorpusItem> = order.into_iter().take(MAX).filter_map(|i| corpus.items.get(i)).collect();
             cut_to_tokens(&mut items, our.tokens);
             evidence.context = rendered(&items);
             evidence.units = items.iter().map(|item| evidence_unit(&item.body)).collect();
@@ -158,41 +157,41 @@ fn evidence_unit(body: &UnitBody) -> EvidenceUnit {
 /// A context with its token count.
 struct CountedContext {
     tokens: usize,
-    context: Comparable,
+    context: NormalisedText,
 }
 
 impl CountedContext {
     fn of(context: &str) -> Self {
-        Self { tokens: tokens::count(context), context: Comparable::of(context) }
+        Self { tokens: token_count::count_tokens(context), context: NormalisedText::of(context) }
     }
 }
 
 /// One baseline's score for one question.
 #[expect(clippy::too_many_arguments, reason = "called once")]
 fn score(
-    bench: &Bench,
+    bench: &BenchmarkMemory,
     asked: &DatasetQuestion,
     query: &BaselineQuery,
     our: &QuestionScore,
     corpus: &Corpus,
     baseline: Baseline,
-    budget: Budget,
+    budget: RowBudget,
     whole: &CountedContext,
 ) -> QuestionScore {
     let most = match budget {
-        Budget::Units(n) => n,
-        Budget::Matched => our.units,
-        Budget::Tokens(_) => LONGEST,
-        Budget::Everything => corpus.items.len(),
+        RowBudget::Units(n) => n,
+        RowBudget::Matched => our.units,
+        RowBudget::Tokens(_) => MAX,
+        RowBudget::Everything => corpus.items.len(),
     };
     // About this many items fit into a budget of tokens.
-    let wanted = if matches!(budget, Budget::Tokens(_)) { bench.pipeline.recall.budget } else { most };
+    let wanted = if matches!(budget, RowBudget::Tokens(_)) { bench.pipeline.recall.budget } else { most };
     let order = baseline.rank(corpus, query, wanted);
     let mut items: Vec<&CorpusItem> = order.into_iter().take(most).filter_map(|i| corpus.items.get(i)).collect();
-    if let Budget::Tokens(most) = budget {
+    if let RowBudget::Tokens(most) = budget {
         cut_to_tokens(&mut items, most);
     }
-    let made = if budget == Budget::Everything { None } else { Some(CountedContext::of(&rendered(&items))) };
+    let made = if budget == RowBudget::Everything { None } else { Some(CountedContext::of(&rendered(&items))) };
     let CountedContext { tokens, context } = made.as_ref().unwrap_or(whole);
     let shown: Vec<ShownUnit<'_>> = items
         .iter()
@@ -224,7 +223,7 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
     let mut at = guess.count().max(1);
     while fits + 1 < over {
         let first = items.get(..at.min(items.len())).unwrap_or_default();
-        if tokens::count(&rendered(first)) <= most {
+        if token_count::count_tokens(&rendered(first)) <= most {
             fits = at;
         } else {
             over = at;
@@ -241,5 +240,5 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
 /// The context of these items, as an answering model receives it.
 fn rendered(items: &[&CorpusItem]) -> String {
     let whole: Vec<BTreeSet<usize>> = items.iter().map(|i| (0..i.body.parts().len()).collect()).collect();
-    recall::context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None).text
+    recall::render_context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None).text
 }

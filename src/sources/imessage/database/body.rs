@@ -19,7 +19,7 @@ const END: u8 = 0x86;
 
 /// Why no words were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BodyError {
+pub(super) enum ImessageBodyError {
     #[error("attributedBody is not a typedstream; the message cannot be read")]
     Header,
     #[error("attributedBody holds no string; the message cannot be read")]
@@ -33,29 +33,29 @@ pub(super) enum BodyError {
 /// The words of an archived string.
 ///
 /// # Errors
-/// [`BodyError`] when there are none that can be read.
-pub(super) fn words(body: &[u8]) -> Result<&str, BodyError> {
-    let rest = body.strip_prefix(HEADER).ok_or(BodyError::Header)?;
-    let rest = behind(rest, CLASS, rest.len()).ok_or(BodyError::NoString)?;
-    let rest = behind(rest, BYTES, NEAR).ok_or(BodyError::NoString)?;
-    let (length, rest) = length(rest).ok_or(BodyError::Cut)?;
+/// [`ImessageBodyError`] when there are none that can be read.
+pub(super) fn words(body: &[u8]) -> Result<&str, ImessageBodyError> {
+    let rest = body.strip_prefix(HEADER).ok_or(ImessageBodyError::Header)?;
+    let rest = behind(rest, CLASS, rest.len()).ok_or(ImessageBodyError::NoString)?;
+    let rest = behind(rest, BYTES, NEAR).ok_or(ImessageBodyError::NoString)?;
+    let (length, rest) = length(rest).ok_or(ImessageBodyError::Cut)?;
     if length > MAX_MESSAGE_BYTES {
-        return beginning(rest.get(..MAX_MESSAGE_BYTES).ok_or(BodyError::Cut)?);
+        return beginning(rest.get(..MAX_MESSAGE_BYTES).ok_or(ImessageBodyError::Cut)?);
     }
-    let (words, rest) = rest.split_at_checked(length).ok_or(BodyError::Cut)?;
+    let (words, rest) = rest.split_at_checked(length).ok_or(ImessageBodyError::Cut)?;
     if rest.first() != Some(&END) {
-        return Err(BodyError::Cut);
+        return Err(ImessageBodyError::Cut);
     }
-    std::str::from_utf8(words).map_err(|_| BodyError::Utf8)
+    std::str::from_utf8(words).map_err(|_| ImessageBodyError::Utf8)
 }
 
 /// A text whose last character may be cut, without that character.
-fn beginning(text: &[u8]) -> Result<&str, BodyError> {
+fn beginning(text: &[u8]) -> Result<&str, ImessageBodyError> {
     let end = match std::str::from_utf8(text) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => text.len(),
     };
-    std::str::from_utf8(text.get(..end).unwrap_or(text)).map_err(|_| BodyError::Utf8)
+    std::str::from_utf8(text.get(..end).unwrap_or(text)).map_err(|_| ImessageBodyError::Utf8)
 }
 
 /// The bytes after the first `mark` that begins within `near` bytes.

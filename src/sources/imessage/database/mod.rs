@@ -4,17 +4,17 @@
 //! with the conversations and never with the messages. The user's file is never written to, and nothing is created next
 //! to it.
 //!
-//! `copied` copies the database and opens the copy, `tables` says which tables and columns this version of it has,
+//! `database_copy` copies the database and opens the copy, `columns` says which tables and columns this version of it has,
 //! `reader` reads rows, `row` makes an item from a row, `body` finds the words in an archived string.
 
 mod body;
-mod copied;
+mod columns;
+mod database_copy;
 mod reader;
 mod row;
-mod tables;
 
 #[cfg(test)]
 mod tests;
 
+pub(super) use columns::is_messages;
 pub(super) use reader::open;
-pub(super) use tables::is_messages;

@@ -12,16 +12,16 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    copied::DatabaseCopy,
-    row::{Chat, MAX_BODY_BYTES, MessageRow, integer, text},
-    tables::{Tables, damaged},
+    columns::{ImessageColumns, damaged},
+    database_copy::ImessageDatabaseCopy,
+    row::{ImessageChat, ImessageRow, MAX_BODY_BYTES, integer, text},
 };
 use crate::{
     SourceError,
-    chat::{ChatItem, ChatReader, Conversation, Privacy, shared_file},
+    chat::{ChatItem, ChatReader, Conversation, ConversationPrivacy, shared_file},
     turn_source::SourceProgress,
 };
-use nouns::{
+use types::{
     config::SourceSettings,
     model::{Attachment, MAX_ATTACHMENTS},
 };
@@ -41,8 +41,8 @@ const ORPHANED: &str = "orphaned";
 /// [`SourceError`] when it cannot be copied, is damaged, or is not Messages'.
 pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
     let path = settings.path.clone();
-    let copied = DatabaseCopy::of(&path)?;
-    let tables = Tables::of(&copied.connection).map_err(|e| damaged(&path, &e))?;
+    let copied = ImessageDatabaseCopy::of(&path)?;
+    let tables = ImessageColumns::of(&copied.connection).map_err(|e| damaged(&path, &e))?;
     if let Some(lacking) = tables.lacking() {
         return Err(SourceError::Format {
             path,
@@ -53,7 +53,7 @@ pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn Cha
         });
     }
     let (total, privacy) = sort(&copied.connection, &tables).map_err(|e| damaged(&path, &e))?;
-    Ok(Box::new(Database {
+    Ok(Box::new(ImessageDatabaseReader {
         rows_sql: rows_sql(&tables),
         path,
         copied,
@@ -68,13 +68,13 @@ pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn Cha
 }
 
 /// Messages' database.
-struct Database {
+struct ImessageDatabaseReader {
     path: PathBuf,
-    copied: DatabaseCopy,
-    tables: Tables,
-    privacy: Privacy,
+    copied: ImessageDatabaseCopy,
+    tables: ImessageColumns,
+    privacy: ConversationPrivacy,
     rows_sql: String,
-    chats: HashMap<Option<i64>, Arc<Chat>>,
+    chats: HashMap<Option<i64>, Arc<ImessageChat>>,
     found: VecDeque<ChatItem>,
     /// The last row that was read, as its place in the order of time.
     place: i64,
@@ -82,12 +82,12 @@ struct Database {
     is_done: bool,
 }
 
-impl Database {
+impl ImessageDatabaseReader {
     /// Reads a page of rows; returns false at the end.
     fn read(&mut self) -> rusqlite::Result<bool> {
-        let rows: Vec<MessageRow> = {
+        let rows: Vec<ImessageRow> = {
             let mut statement = self.copied.connection.prepare(&self.rows_sql)?;
-            let rows = statement.query_map([self.place, PAGE_ROWS], |row| Ok(MessageRow::of(row)))?;
+            let rows = statement.query_map([self.place, PAGE_ROWS], |row| Ok(ImessageRow::of(row)))?;
             rows.collect::<rusqlite::Result<_>>()?
         };
         let origin = self.path.display().to_string();
@@ -105,7 +105,7 @@ impl Database {
         Ok(!is_end)
     }
 
-    fn chat(&mut self, number: Option<i64>) -> rusqlite::Result<Arc<Chat>> {
+    fn chat(&mut self, number: Option<i64>) -> rusqlite::Result<Arc<ImessageChat>> {
         if let Some(known) = self.chats.get(&number) {
             return Ok(Arc::clone(known));
         }
@@ -114,7 +114,7 @@ impl Database {
             Some(number) => self.named(number)?,
         };
         let conversation = Arc::new(Conversation { workspace: None, id, name, privacy: self.privacy });
-        let chat = Arc::new(Chat { conversation, participants });
+        let chat = Arc::new(ImessageChat { conversation, participants });
         self.chats.insert(number, Arc::clone(&chat));
         Ok(chat)
     }
@@ -171,7 +171,7 @@ impl Database {
     }
 }
 
-impl ChatReader for Database {
+impl ChatReader for ImessageDatabaseReader {
     fn next(&mut self) -> Result<Option<ChatItem>, SourceError> {
         loop {
             if let Some(item) = self.found.pop_front() {
@@ -202,7 +202,7 @@ impl ChatReader for Database {
 
 /// Writes the order of the rows, and each row's conversation, to a temporary table. Returns the number of rows and
 /// their privacy: a database of a single conversation is the user's own choice, like a file of one.
-fn sort(connection: &Connection, tables: &Tables) -> rusqlite::Result<(u64, Privacy)> {
+fn sort(connection: &Connection, tables: &ImessageColumns) -> rusqlite::Result<(u64, ConversationPrivacy)> {
     let mut joins = String::new();
     let mut join = |table: &str, name: &str| {
         if !tables.has(table) {
@@ -223,12 +223,12 @@ fn sort(connection: &Connection, tables: &Tables) -> rusqlite::Result<(u64, Priv
     let sql = "SELECT count(*), count(DISTINCT coalesce(chat, deleted_from, -1)) FROM temp.by_time";
     connection.query_row(sql, [], |row| {
         let number = |at| integer(row, at).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
-        Ok((number(0), if number(1) > 1 { Privacy::Direct } else { Privacy::Open }))
+        Ok((number(0), if number(1) > 1 { ConversationPrivacy::Direct } else { ConversationPrivacy::Open }))
     })
 }
 
 /// The query for a page of rows after a place, with columns in the order that [`MessageRow::of`] expects.
-fn rows_sql(tables: &Tables) -> String {
+fn rows_sql(tables: &ImessageColumns) -> String {
     let body = match tables.of_message("attributedBody").as_str() {
         "NULL" => "NULL".to_owned(),
         column => format!("substr({column}, 1, {MAX_BODY_BYTES})"),

@@ -9,10 +9,10 @@ use rusqlite::{Row, types::ValueRef};
 
 use super::body;
 use crate::{
-    chat::{Account, ChatItem, ChatMessage, Conversation, Skip},
+    chat::{Account, ChatItem, ChatMessage, Conversation, SkipReason},
     lines::MAX_MESSAGE_BYTES,
 };
-use nouns::model::{Attachment, DeadLetter, EventTime};
+use types::model::{Attachment, DeadLetter, EventTime};
 
 /// The name of the owner of the account, as imessage-exporter writes it.
 const ME: &str = "Me";
@@ -21,12 +21,12 @@ const SHARED: char = '\u{fffc}';
 /// Milliseconds from 1970 to 2001, when Apple's time begins.
 const APPLE_EPOCH_MS: i64 = 978_307_200_000;
 /// Times above this are nanoseconds, as macOS 10.13 and later write them; others are seconds.
-const MOST_SECONDS: i64 = 100_000_000_000;
+const MAX_SECONDS: i64 = 100_000_000_000;
 /// How much of an archived text is read: its string up to [`MAX_MESSAGE_BYTES`], and what surrounds the string.
 pub(super) const MAX_BODY_BYTES: usize = MAX_MESSAGE_BYTES + (64 << 10);
 
 /// The values of a row.
-pub(super) struct MessageRow {
+pub(super) struct ImessageRow {
     /// Its place in the order of time.
     pub(super) place: i64,
     /// `message.ROWID`.
@@ -55,12 +55,12 @@ pub(super) struct MessageRow {
 }
 
 /// A conversation, with its participants other than the owner.
-pub(super) struct Chat {
+pub(super) struct ImessageChat {
     pub(super) conversation: Arc<Conversation>,
     pub(super) participants: Vec<String>,
 }
 
-impl MessageRow {
+impl ImessageRow {
     /// The values, in the order of [`super::reader`]'s query.
     pub(super) fn of(row: &Row<'_>) -> Self {
         let number = |at| integer(row, at).unwrap_or(0);
@@ -88,16 +88,16 @@ impl MessageRow {
     }
 
     /// The skip that it is regardless of its words, if it is a reaction or a notice.
-    pub(super) fn skip(&self) -> Option<Skip> {
+    pub(super) fn skip(&self) -> Option<SkipReason> {
         // 2000 to 2007 are tapbacks, 3000 to 3007 remove one, 4000 is a vote in a poll.
         if (2000..=4000).contains(&self.associated) {
-            return Some(Skip::Unsupported);
+            return Some(SkipReason::Unsupported);
         }
-        (self.item_type != 0 || self.group_action != 0).then_some(Skip::ServiceMessage)
+        (self.item_type != 0 || self.group_action != 0).then_some(SkipReason::ServiceMessage)
     }
 
     /// The item for this row. `origin` names the database.
-    pub(super) fn item(self, chat: &Chat, attachments: Vec<Attachment>, origin: &str) -> ChatItem {
+    pub(super) fn item(self, chat: &ImessageChat, attachments: Vec<Attachment>, origin: &str) -> ChatItem {
         let conversation = Arc::clone(&chat.conversation);
         if self.guid.is_empty() {
             return self.reject(chat, origin, "it has no guid; the message cannot be read");
@@ -122,8 +122,8 @@ impl MessageRow {
             return match changed_ms {
                 // When the last part of a message is unsent, Messages empties the row and writes the time.
                 Some(version) => ChatItem::Deletion { conversation, id: self.guid, version: Some(version) },
-                None if self.is_of_app => ChatItem::Skip(Skip::Unsupported),
-                None => ChatItem::Skip(Skip::Empty),
+                None if self.is_of_app => ChatItem::Skip(SkipReason::Unsupported),
+                None => ChatItem::Skip(SkipReason::Empty),
             };
         }
         let words = match (self.subject.is_empty(), words.trim().is_empty()) {
@@ -154,7 +154,7 @@ impl MessageRow {
         }))
     }
 
-    fn reject(&self, chat: &Chat, origin: &str, reason: &str) -> ChatItem {
+    fn reject(&self, chat: &ImessageChat, origin: &str, reason: &str) -> ChatItem {
         let payload = if self.text.is_empty() { &self.body } else { self.text.as_bytes() };
         let letter = DeadLetter::new(format!("{origin}: message {}", self.number), reason.to_owned(), payload);
         ChatItem::Reject { conversation: Some(Arc::clone(&chat.conversation)), letter }
@@ -165,7 +165,7 @@ impl MessageRow {
 fn unix_ms(time: i64) -> Option<i64> {
     let since_2001_ms = match time {
         ..=0 => return None,
-        1..=MOST_SECONDS => time * 1000,
+        1..=MAX_SECONDS => time * 1000,
         _ => time / 1_000_000,
     };
     Some(since_2001_ms + APPLE_EPOCH_MS)

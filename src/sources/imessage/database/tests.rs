@@ -5,15 +5,15 @@ use std::{fs, path::Path};
 use rusqlite::{Connection, params};
 
 use super::{
-    body::{BodyError, words},
+    body::{ImessageBodyError, words},
     reader::open,
 };
 use crate::{
-    chat::{ChatItem, Privacy, Sample, lines_of, transcript},
+    chat::{ChatItem, ConversationPrivacy, FileSample, lines_of, transcript},
     imessage::FORMAT,
     lines::MAX_MESSAGE_BYTES,
 };
-use nouns::config::SourceSettings;
+use types::config::SourceSettings;
 
 /// The tables as macOS 14 has them, without the columns that are not read.
 const TABLES: &str = "
@@ -39,9 +39,9 @@ const MAY: i64 = 736_250_400;
 const NS: i64 = 1_000_000_000;
 
 /// A database of Messages.
-struct Written(Connection);
+struct ImessageTestDatabase(Connection);
 
-impl Written {
+impl ImessageTestDatabase {
     fn at(path: &Path) -> Self {
         let connection = Connection::open(path).unwrap();
         connection.execute_batch(TABLES).unwrap();
@@ -86,10 +86,10 @@ fn lines(path: &Path) -> Vec<String> {
 }
 
 /// Checks the items of a database whose messages `write` adds.
-fn check(write: impl Fn(&Written), expected: &[&str]) {
+fn check(write: impl Fn(&ImessageTestDatabase), expected: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chat.db");
-    write(&Written::at(&path));
+    write(&ImessageTestDatabase::at(&path));
     assert_eq!(lines(&path), expected);
 }
 
@@ -232,7 +232,7 @@ fn what_cannot_be_read_is_rejected_with_its_row_and_the_rest_goes_on() {
 fn messages_come_oldest_first_and_many_pages_lose_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chat.db");
-    let written = Written::at(&path);
+    let written = ImessageTestDatabase::at(&path);
     for n in 0..200 {
         written.message(&format!("{n:03}"), 1000 - n, 1, 1, Some("x"), "");
     }
@@ -246,7 +246,7 @@ fn messages_come_oldest_first_and_many_pages_lose_none() {
 fn a_person_has_one_conversation_and_groups_have_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chat.db");
-    let written = Written::at(&path);
+    let written = ImessageTestDatabase::at(&path);
     for (n, chat) in [(0, 1), (1, 3), (2, 2), (3, 4), (4, 0)] {
         written.message(&n.to_string(), n, chat, 1, Some("x"), "");
     }
@@ -260,7 +260,7 @@ fn a_person_has_one_conversation_and_groups_have_their_names() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let direct = Privacy::Direct;
+    let direct = ConversationPrivacy::Direct;
     let ann = ("+15550100", "+15550100", direct);
     assert_eq!(
         conversations,
@@ -281,7 +281,7 @@ fn what_lies_in_the_log_beside_it_is_read_and_the_users_files_stay_as_they_are()
     let writing = Connection::open(&path).unwrap();
     writing.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").unwrap();
     writing.execute_batch(TABLES).unwrap();
-    let written = Written(writing);
+    let written = ImessageTestDatabase(writing);
     written.message("A", 0, 1, 1, Some("only in the log"), "");
     let files = || {
         let mut files: Vec<_> = fs::read_dir(folder.path())
@@ -294,7 +294,7 @@ fn what_lies_in_the_log_beside_it_is_read_and_the_users_files_stay_as_they_are()
     };
     let before = files();
     assert_eq!(before.len(), 3, "the log and its index lie beside it");
-    assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()));
+    assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()));
     assert_eq!(lines(&path), ["A 2024-05-01T10:00:00Z +15550100: only in the log"]);
     assert!(before == files(), "the user's files have changed");
 }
@@ -314,7 +314,7 @@ fn an_older_database_without_the_later_columns_is_read() {
              INSERT INTO chat_message_join VALUES (1, 1);"
         ))
         .unwrap();
-    assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), "by its tables, whatever its name");
+    assert!((FORMAT.looks_like)(&FileSample::of(&path).unwrap()), "by its tables, whatever its name");
     assert_eq!(lines(&path), ["A 2024-05-01T10:00:00Z ann@a.example: Hello"]);
 }
 
@@ -331,7 +331,7 @@ fn another_database_is_an_error_that_says_what_it_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.db");
         Connection::open(&path).unwrap().execute_batch(tables).unwrap();
-        assert!(!(FORMAT.looks_like)(&Sample::of(&path).unwrap()), "{tables}");
+        assert!(!(FORMAT.looks_like)(&FileSample::of(&path).unwrap()), "{tables}");
         let error = open(&SourceSettings::new("imessage", &path)).err().unwrap().to_string();
         assert!(error.contains("notes.db") && error.contains(expected), "{error}");
     }
@@ -355,8 +355,8 @@ fn a_string_is_read_whole_or_not_at_all() {
     let mut latin = archived("ab");
     let at = latin.windows(2).position(|two| two == b"ab").unwrap();
     latin[at] = 0xe9;
-    assert_eq!(words(&latin), Err(BodyError::Utf8));
-    assert_eq!(words(b"bplist00"), Err(BodyError::Header));
+    assert_eq!(words(&latin), Err(ImessageBodyError::Utf8));
+    assert_eq!(words(b"bplist00"), Err(ImessageBodyError::Header));
 }
 
 /// A seeded number below `bound`.
@@ -384,7 +384,7 @@ fn no_byte_makes_the_reader_of_strings_panic() {
 fn no_damage_to_a_database_makes_the_reader_panic_or_stop_for_good() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chat.db");
-    let written = Written::at(&path);
+    let written = ImessageTestDatabase::at(&path);
     for n in 0..120 {
         written.message(&format!("{n}"), n, 1 + n % 4, n % 3, None, &archived_sql(&format!("message {n}")));
     }
@@ -407,7 +407,7 @@ fn no_damage_to_a_database_makes_the_reader_panic_or_stop_for_good() {
             assert!(error.to_string().contains("chat.db"), "{error}");
             errors += 1;
         };
-        (FORMAT.looks_like)(&Sample::of(&path).unwrap());
+        (FORMAT.looks_like)(&FileSample::of(&path).unwrap());
         match open(&SourceSettings::new("imessage", &path)) {
             Ok(mut reader) => loop {
                 match reader.next() {

@@ -1,0 +1,375 @@
+//! Erasing: words of deleted turns out of every place where this memory stores them.
+//!
+//! In: the log, the replica with its snapshots, the caches. Out: each of these without the words, and how much that
+//! took. A pass covers every deletion that answers reflect, whoever wrote it, every copy of a turn that was sent again
+//! after its deletion, and where the settings say so, every version that an edit replaced. Emptied records keep their
+//! offsets, times and places in their sessions, so that a memory made again from the turns log is the same. What names
+//! the deleted turn by an id with a phone number or a mail address names it by the hidden form from then on. A pass
+//! that fails, or whose process dies, is done again as a whole.
+
+use std::collections::{BTreeSet, HashMap, hash_map::Entry};
+
+use super::{
+    ErasureReport, ForgetOperationStore, MemoryProgress, PipelineError, Replica,
+    dead_letter_erasure::{empty_dead_letters, is_named},
+    imported_turns::each_imported_turn,
+    operation::DELETED_AT_ONCE,
+    turn_word_set::TurnWordSet,
+};
+use logs::{ErasableLog, Topic};
+use types::model::{IdSalt, Turn, TurnDeletion, TurnEvent, holds_contact};
+
+/// Records read at once.
+const READ_AT_ONCE: usize = 1_024;
+/// What stands for the words and the speaker of an emptied turn.
+const EMPTIED: &str = "-";
+/// The offset of a version that no record of the turns log holds, because it came with an imported bank.
+const IMPORTED: u64 = u64::MAX;
+
+/// Where words lie.
+pub struct ErasureTargets<'p> {
+    /// The operations of the log.
+    pub forgets: ForgetOperationStore<'p>,
+    /// The memory, whose snapshots are written again.
+    pub replica: &'p Replica,
+    /// Removes evicted vectors and responses from the files of the caches.
+    pub erase_caches: &'p mut dyn FnMut() -> Result<(), PipelineError>,
+}
+
+/// What of a partition's turns is to be erased, by the hash of bank and id.
+#[derive(Default)]
+struct ErasureSet {
+    /// With what ids are hidden: both forms of an id are of the same turn.
+    salt: IdSalt,
+    /// The version of each turn up to which it is deleted.
+    deleted: HashMap<[u8; 16], u64>,
+    /// The banks of these.
+    banks: BTreeSet<String>,
+    /// The version of each turn that counts: the highest, and of equal ones the last with other words. Only of banks in
+    /// which edits erase what was said before.
+    current: HashMap<[u8; 16], CurrentTurnVersion>,
+}
+
+/// The version of a turn that counts.
+struct CurrentTurnVersion {
+    version: u64,
+    /// Where it lies first; [`IMPORTED`] if it came with its bank.
+    offset: u64,
+    /// The hash of all that it says.
+    content: [u8; 16],
+}
+
+impl ErasureTargets<'_> {
+    /// Erases what was deleted, and notes it in the operations that are hidden.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; some places may hold words still, and the next pass covers all of them.
+    pub fn erase(&mut self, settled: &MemoryProgress<'_>) -> Result<ErasureReport, PipelineError> {
+        self.log()?;
+        let operations = self.forgets.settle(settled)?;
+        let hidden = operations.into_iter().filter(|of| of.hidden_ms.is_some() && of.erased.is_none());
+        let hidden: BTreeSet<String> = hidden.map(|of| of.operation).collect();
+        let mut erased = ErasureReport::default();
+        for partition in 0..self.forgets.log.partitions() {
+            self.empty_turns(partition, &mut erased)?;
+        }
+        // Without the rows of deleted turns, and without the snapshots before.
+        self.replica.snapshot()?;
+        self.replica.delete_old_snapshots()?;
+        (self.erase_caches)()?;
+        erased.rewritten_bytes = self.log()?.scrub()?;
+        self.forgets.note_erased(&hidden, erased, settled.now_ms)?;
+        Ok(erased)
+    }
+
+    /// The log, whose records can be erased.
+    fn log(&self) -> Result<&dyn ErasableLog, PipelineError> {
+        self.forgets.log.erasable().ok_or(PipelineError::NotEmbedded)
+    }
+
+    /// Whether the turns log holds words of a turn that was deleted, or a dead letter names one.
+    pub(super) fn are_words_left(&self) -> Result<bool, PipelineError> {
+        let mut found = false;
+        for partition in 0..self.forgets.log.partitions() {
+            let going = self.going(partition)?;
+            self.each(partition, &mut |offset, event| {
+                found |= match &event {
+                    TurnEvent::Turn(turn) => going.has_words_of(offset, turn),
+                    TurnEvent::Deletion(deletion) => holds_contact(&deletion.turn),
+                    _ => false,
+                };
+                Ok(())
+            })?;
+            found = found || going.deletes() && is_named(self.forgets.log, &|b, t, v| going.names(b, t, v))?;
+        }
+        Ok(found)
+    }
+
+    fn empty_turns(&self, partition: u32, erased: &mut ErasureReport) -> Result<(), PipelineError> {
+        let going = self.going(partition)?;
+        if going.is_empty() {
+            return Ok(());
+        }
+        if going.deletes() {
+            // Also of turns without words in the log: they were emptied before, imported, or never taken.
+            let (log, none) = (self.forgets.log, TurnWordSet::default());
+            erased.dead_letters += empty_dead_letters(log, &none, &|b, t, v| going.names(b, t, v))?;
+        }
+        let (mut some, mut words, mut deletions) = (Vec::new(), TurnWordSet::default(), Vec::new());
+        self.each(partition, &mut |offset, event| {
+            let turn = match event {
+                TurnEvent::Turn(turn) => turn,
+                TurnEvent::Deletion(deletion) if holds_contact(&deletion.turn) => {
+                    let turn = going.salt.hidden(&deletion.turn);
+                    let hidden = TurnEvent::Deletion(TurnDeletion { turn, ..deletion });
+                    let json = serde_json::to_vec(&hidden).map_err(|e| self.unwritable(offset, &e))?;
+                    deletions.push((offset, json));
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            };
+            if !going.has_words_of(offset, &turn) {
+                return Ok(());
+            }
+            words.add_turn(&turn);
+            some.push((offset, turn));
+            if some.len() == DELETED_AT_ONCE {
+                self.empty(partition, &going, &std::mem::take(&mut some), &std::mem::take(&mut words), erased)?;
+            }
+            Ok(())
+        })?;
+        self.empty(partition, &going, &some, &words, erased)?;
+        // Last: until then they tell which turns go.
+        if deletions.is_empty() { Ok(()) } else { Ok(self.log()?.replace(Topic::Turns, partition, &deletions)?) }
+    }
+
+    /// Empties the dead letters that hold words of these turns, and then the turns, so that a crash in between loses
+    /// none of the words by which dead letters are found.
+    fn empty(
+        &self,
+        partition: u32,
+        going: &ErasureSet,
+        turns: &[(u64, Turn)],
+        words: &TurnWordSet,
+        erased: &mut ErasureReport,
+    ) -> Result<(), PipelineError> {
+        if turns.is_empty() {
+            return Ok(());
+        }
+        let ids: BTreeSet<(&str, &str)> = turns.iter().map(|(_, turn)| (turn.bank.as_str(), &*turn.turn)).collect();
+        let goes = |bank: Option<&str>, turn: &str, _: u64| bank.is_some_and(|bank| ids.contains(&(bank, turn)));
+        erased.dead_letters += empty_dead_letters(self.forgets.log, words, &goes)?;
+        let mut emptied = Vec::with_capacity(turns.len());
+        for (offset, turn) in turns {
+            let json = serde_json::to_vec(&TurnEvent::Turn(going.emptied(turn)));
+            emptied.push((*offset, json.map_err(|e| self.unwritable(*offset, &e))?));
+        }
+        self.log()?.replace(Topic::Turns, partition, &emptied)?;
+        erased.turns += emptied.len() as u64;
+        Ok(())
+    }
+
+    /// What the deletions and edits of a partition, as answers reflect them, leave to erase. Those of an imported bank
+    /// came with its records; the turns log may have older copies of the same turns.
+    fn going(&self, partition: u32) -> Result<ErasureSet, PipelineError> {
+        let ForgetOperationStore { log, settings } = self.forgets;
+        let mut going = ErasureSet { salt: log.id_salt()?, ..ErasureSet::default() };
+        each_imported_turn(log, partition, &[], &mut |held| match &*held.turn {
+            turn if held.deleted => going.delete(turn.bank.as_str(), &turn.turn, turn.version),
+            turn if settings.erases_edits_of(&turn.bank) => going.note(IMPORTED, turn),
+            _ => {}
+        })?;
+        self.each(partition, &mut |offset, event| {
+            match event {
+                TurnEvent::Deletion(deletion) => {
+                    going.delete(deletion.bank.as_str(), &deletion.turn, deletion.version);
+                }
+                TurnEvent::Turn(turn) if settings.erases_edits_of(&turn.bank) => going.note(offset, &turn),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(going)
+    }
+
+    /// Calls `each` with the events of a partition that answers reflect.
+    fn each(
+        &self,
+        partition: u32,
+        each: &mut dyn FnMut(u64, TurnEvent) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let (progress, mut at) = (self.replica.progress(partition).unwrap_or_default(), 0);
+        let end = progress.through;
+        while at < end {
+            let batch = self.forgets.log.read(Topic::Turns, partition, at, READ_AT_ONCE)?;
+            for record in batch.records.iter().filter(|record| record.offset < end) {
+                let event = serde_json::from_slice(record.value.as_deref().unwrap_or_default());
+                let event: TurnEvent = event.map_err(|e| self.unwritable(record.offset, &e))?;
+                if record.offset < progress.of(event.bank()) {
+                    each(record.offset, event)?;
+                }
+            }
+            if batch.next == at {
+                break;
+            }
+            at = batch.next;
+        }
+        Ok(())
+    }
+
+    fn unwritable(&self, offset: u64, error: &serde_json::Error) -> PipelineError {
+        let what = format!("the record at offset {offset} of the log");
+        PipelineError::Forget { what, problem: format!("{error}; please report this") }
+    }
+}
+
+fn key(bank: &str, turn: &str) -> [u8; 16] {
+    let mut hash = blake3::Hasher::new();
+    hash.update(&(bank.len() as u64).to_le_bytes()).update(bank.as_bytes()).update(turn.as_bytes());
+    let mut key = [0; 16];
+    hash.finalize_xof().fill(&mut key);
+    key
+}
+
+impl ErasureSet {
+    /// Whether nothing goes.
+    fn is_empty(&self) -> bool {
+        self.deleted.is_empty() && self.current.is_empty()
+    }
+
+    /// Whether a turn is deleted.
+    fn deletes(&self) -> bool {
+        !self.deleted.is_empty()
+    }
+
+    /// The key of a turn, the same for both forms of its id.
+    fn key(&self, bank: &str, turn: &str) -> [u8; 16] {
+        key(bank, &self.salt.hide(turn))
+    }
+
+    /// A record without the words of its turn; without numbers and addresses in ids too, if the turn is deleted.
+    fn emptied(&self, turn: &Turn) -> Turn {
+        let emptied = without_words(turn);
+        if !self.names(Some(turn.bank.as_str()), &turn.turn, turn.version) {
+            return emptied;
+        }
+        let hidden = |name: &Option<String>| name.as_ref().map(|name| self.salt.hide(name));
+        let (session, thread, reply_to) = (hidden(&turn.session), hidden(&turn.thread), hidden(&turn.reply_to));
+        Turn { turn: self.salt.hide(&turn.turn), session, thread, reply_to, ..emptied }
+    }
+
+    /// Notes the deletion of a turn up to a version.
+    fn delete(&mut self, bank: &str, turn: &str, version: u64) {
+        let deleted = self.deleted.entry(self.key(bank, turn)).or_default();
+        *deleted = version.max(*deleted);
+        if !self.banks.contains(bank) {
+            self.banks.insert(bank.to_owned());
+        }
+    }
+
+    /// Whether a version of a turn is deleted, in any bank where none is given.
+    fn names(&self, bank: Option<&str>, turn: &str, version: u64) -> bool {
+        let is_deleted =
+            |bank: &str| self.deleted.get(&self.key(bank, turn)).is_some_and(|deleted| version <= *deleted);
+        match bank {
+            Some(bank) => is_deleted(bank),
+            None => self.banks.iter().any(|bank| is_deleted(bank)),
+        }
+    }
+
+    /// Notes a version of a turn. Versions come in the order of the log.
+    fn note(&mut self, offset: u64, turn: &Turn) {
+        let found = CurrentTurnVersion { version: turn.version, offset, content: content(turn) };
+        match self.current.entry(self.key(turn.bank.as_str(), &turn.turn)) {
+            Entry::Vacant(place) => {
+                place.insert(found);
+            }
+            Entry::Occupied(mut place) => {
+                let current = place.get();
+                let is_other = (found.version, found.content) != (current.version, current.content);
+                // An emptied record replaces nothing.
+                if found.version >= current.version && is_other && *turn != without_words(turn) {
+                    place.insert(found);
+                }
+            }
+        }
+    }
+
+    /// Whether a record has words, and they are to be erased.
+    fn has_words_of(&self, offset: u64, turn: &Turn) -> bool {
+        let is_deleted = || self.names(Some(turn.bank.as_str()), &turn.turn, turn.version);
+        let is_replaced = || {
+            let current = self.current.get(&self.key(turn.bank.as_str(), &turn.turn));
+            current.is_some_and(|current| current.offset != offset && current.content != content(turn))
+        };
+        (is_deleted() || is_replaced()) && *turn != self.emptied(turn)
+    }
+}
+
+/// The hash of all that a turn says of itself, without its version.
+fn content(turn: &Turn) -> [u8; 16] {
+    let mut hash = blake3::Hasher::new();
+    hash.update(&serde_json::to_vec(&Turn { version: 0, ..turn.clone() }).unwrap_or_default());
+    let mut content = [0; 16];
+    hash.finalize_xof().fill(&mut content);
+    content
+}
+
+/// A turn that has the place of another one in its session, and none of its words.
+fn without_words(turn: &Turn) -> Turn {
+    let (speaker, text) = (EMPTIED.to_owned(), EMPTIED.to_owned());
+    Turn { speaker, kind: None, text, attachments: Vec::new(), ..turn.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::model::{Bank, EventTime};
+
+    fn said(version: u64, text: &str) -> Turn {
+        let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
+        let turn = Turn::new(Bank::parse("b").unwrap(), "t", "Ann", text, time);
+        Turn { version, ..turn }
+    }
+
+    /// The places of the records of one turn that are emptied.
+    fn emptied(records: &[(u64, &str)]) -> Vec<usize> {
+        let records: Vec<Turn> = records
+            .iter()
+            .map(|(version, text)| match *text {
+                EMPTIED => without_words(&said(*version, "x")),
+                text => said(*version, text),
+            })
+            .collect();
+        let mut going = ErasureSet::default();
+        records.iter().zip(0..).for_each(|(turn, offset)| going.note(offset, turn));
+        let goes = |(place, turn): &(usize, &Turn)| going.has_words_of(*place as u64, turn);
+        records.iter().enumerate().filter(goes).map(|(place, _)| place).collect()
+    }
+
+    #[test]
+    fn all_words_but_those_of_the_version_that_counts_go() {
+        assert_eq!(emptied(&[(0, "a")]), [0; 0]);
+        assert_eq!(emptied(&[(0, "a"), (3, "b")]), [0]);
+        assert_eq!(emptied(&[(3, "b"), (0, "a")]), [1], "a late retry");
+        assert_eq!(emptied(&[(0, "a"), (0, "b")]), [0], "of equal versions the last one counts");
+        assert_eq!(emptied(&[(0, "a"), (0, "a")]), [0; 0], "sent again");
+        assert_eq!(emptied(&[(0, "a"), (0, "b"), (0, "a")]), [1]);
+        assert_eq!(emptied(&[(0, EMPTIED), (3, "b"), (0, EMPTIED)]), [0; 0], "a second pass finds nothing");
+        assert_eq!(emptied(&[(0, EMPTIED), (3, "b"), (4, "c")]), [1]);
+    }
+
+    #[test]
+    fn a_version_that_came_with_its_bank_counts_among_those_of_the_log() {
+        let goes = |imported: &Turn, log: &[Turn]| {
+            let mut going = ErasureSet::default();
+            going.note(IMPORTED, imported);
+            log.iter().zip(0..).for_each(|(turn, offset)| going.note(offset, turn));
+            log.iter().zip(0..).map(|(turn, offset)| going.has_words_of(offset, turn)).collect::<Vec<_>>()
+        };
+        let imported = said(3, "b");
+        assert_eq!(goes(&imported, &[said(0, "a"), said(3, "b")]), [true, false], "an older copy");
+        assert_eq!(goes(&imported, &[said(3, "c")]), [false], "of equal versions the last one counts");
+        assert_eq!(goes(&imported, &[said(3, "c"), said(4, "d"), said(2, "a")]), [true, false, true]);
+    }
+}

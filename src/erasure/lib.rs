@@ -1,0 +1,70 @@
+//! Forgetting that is complete: from a request to the last stored byte.
+//!
+//! In: a bank and ids of turns. Out: one operation of any size, which survives a crash; its deletions in the turns log;
+//! receipts that say which stage it has reached; and, on a log in a directory, a disk without the words. No operation,
+//! ledger line or receipt holds a word of what was said.
+//!
+//! - `operation`: an operation, kept in the log beside its deletions, and finished by the next start.
+//! - `ledger`: the file outside the log's directory that makes a restored backup forget again.
+//! - `receipt`: what an operation has reached, signed where a key is configured.
+//! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
+//! - `dead_letter_erasure`: those that hold words of a turn, or name one, emptied; `turn_word_set`: whether a text holds words
+//!   of another one; `dead_letter_selection`: those that somebody asks for; `imported_turns`: turns that the memory's records alone hold.
+//! - `text_normal_form`: text in any bytes, in the normal form of words.
+//! - `operator_key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
+//! - `vector_forms`: the vectors of stored bytes in one form.
+//! - `word_pattern`: words that are looked for; `storage_search`: where they or fingerprints lie in stored bytes;
+//!   `verify`: whether they may.
+//! - `settings_check`: what must hold before anything is forgotten.
+//! - `unreadable_operations`: entries of operations that cannot be read.
+//! - `erasure_schedule`: erasing in time, while a memory stays open.
+//! - `retention`: forgetting what rules no longer keep; `retention_rule`: which of them an operation follows.
+
+mod dead_letter_erasure;
+mod dead_letter_selection;
+mod erase;
+mod eraser;
+mod erasure_schedule;
+mod fingerprints;
+mod forget_operation_tracker;
+mod imported_turns;
+mod ledger;
+mod operation;
+mod operator_key;
+mod receipt;
+mod requests;
+mod retention;
+mod retention_rule;
+mod settings_check;
+mod storage_search;
+mod text_normal_form;
+mod turn_word_set;
+mod unreadable_operations;
+mod vector_forms;
+mod verify;
+mod word_pattern;
+mod word_runs;
+
+use ingest::ExtractionOrderSender;
+use pipeline::{Cancellation, PipelineError, redacted_error};
+use replica::Replica;
+
+pub use dead_letter_selection::{DeadLetterList, LetterSelector, StoredDeadLetter, stored_dead_letters};
+pub use erase::ErasureTargets;
+pub use eraser::Eraser;
+pub use erasure_schedule::erase_in_time;
+pub use forget_operation_tracker::ForgetOperationTracker;
+pub use operation::{DurableDeletion, ErasureReport, ForgetOperation};
+pub use operation::{ForgetOperationStore, MemoryProgress, with_memory_progress};
+pub use receipt::receipts;
+pub use receipt::{ForgetStage, Receipt, stored_receipts};
+pub use requests::{check_hold, empty_letters, forget_turns, letters_with};
+pub use retention::{ExpiredTurns, RetentionEvent, RetentionRunner, RetentionScan, RetentionStatus};
+pub use retention_rule::RetentionRule;
+pub use settings_check::check_forgetting;
+pub use settings_check::check_places;
+pub use storage_search::{StorageMatch, StorageSearchReport};
+pub use unreadable_operations::{UnreadableOperation, unreadable_entry};
+pub use verify::{
+    ErasureVerdict, OperationVerification, VerificationReport, WordVerification, verify, verify_operations,
+};

@@ -1,0 +1,49 @@
+//! Extracts the memory log from the turns log, partition by partition.
+//!
+//! In: turn events, and the responses of a language model if one is configured. Out: memory records, in transactions
+//! that state how much of the turns log they cover. Answers no question.
+//!
+//! - `extraction_stage`: one partition, step by step.
+//! - `pending_turns`: what was read and is not covered, by bank; `transaction_work`: what one transaction writes.
+//! - `turn_record`: reads a record of the turns topic.
+//! - `live_turns`: the turns of the partition's live records, with which a stage begins.
+//! - `extraction_driver`: the driver of all stages of this process, on either log.
+//! - `model_worker_pool`: threads that ask a language model, so that a slow endpoint delays no stage.
+//! - `partial_windows`: the units of a window that stay while many windows forget turns.
+//! - `cached_embedder` and `embedding_layout`: what is embedded for a unit, and the resulting units.
+//! - `storable_values`: splits a record that is too large for the log into several values.
+
+mod cached_embedder;
+mod embedding_layout;
+mod extraction_driver;
+mod extraction_stage;
+mod extraction_status;
+mod follow_source;
+mod group_extraction;
+mod ingested;
+mod live_turns;
+mod model_worker_pool;
+mod partial_windows;
+mod pending_turns;
+mod sharing_limits;
+#[cfg(test)]
+mod sharing_tests;
+mod storable_values;
+mod transaction_work;
+mod turn_record;
+
+use models::UnreadLanguageReporter;
+use pipeline::PipelineError;
+
+pub use cached_embedder::{CachedEmbedder, DeclinedText, EmbeddedDrafts, WindowDrafts};
+pub use embedding_layout::unit_texts;
+pub use extraction_driver::{CommittedTransaction, ExtractionEvent, ExtractionOrderReceiver, ExtractionOrderSender};
+pub use extraction_driver::{ExtractionDriver, ExtractionRun, ExtractionSchedule};
+pub use extraction_stage::ExtractionStage;
+pub use extraction_status::ExtractionStatus;
+pub use follow_source::{LiveSourceEvent, LiveSourceOptions, follow_source};
+pub use group_extraction::extract_in_group;
+pub use ingested::{IngestReport, ModelExtractionReport};
+pub use live_turns::LiveTurns;
+pub use model_worker_pool::ExtractorSet;
+pub use storable_values::{MAX_VALUE_BYTES, values};

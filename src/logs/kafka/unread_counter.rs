@@ -1,0 +1,76 @@
+//! Counts the records of a partition that lie behind a position.
+//!
+//! In: positions. Out: how many committed records there are from there to the end that the partition has now. Offsets
+//! of markers, of aborted transactions and of what compaction or retention has removed hold none, and are not counted.
+//! Of a long rest only the beginning is read; each of its other offsets counts as a record, so that a count never is
+//! too small. A count goes on where the one before ended, and keeps the place of no other reader.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use super::{client::KafkaCluster, partition_reader::PartitionReader};
+use crate::{LogError, Topic};
+
+/// Records that one look reads at most.
+const READ_MOST: u64 = 512;
+/// Bytes of values after which a look reads no more.
+const READ_BYTES: usize = 1 << 20;
+/// Records that are read at once.
+const READ_AT_ONCE: usize = 32;
+
+/// What lies behind a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UnreadCount {
+    /// The records.
+    pub records: u64,
+    /// The end of the partition up to which they were counted.
+    pub end: u64,
+}
+
+/// The counts by topic and partition.
+pub(super) type UnreadCounters = Mutex<HashMap<(Topic, u32), Arc<Mutex<UnreadCounter>>>>;
+
+/// The count of one partition.
+pub(super) struct UnreadCounter {
+    reader: PartitionReader,
+    /// From where it counts.
+    position: u64,
+    /// The offset up to which it has read, and the records before it.
+    next: u64,
+    records: u64,
+}
+
+impl UnreadCounter {
+    /// Counts nothing yet.
+    pub(super) fn open(cluster: &KafkaCluster, topic: &str, partition: u32) -> Result<Self, LogError> {
+        let reader = PartitionReader::open(cluster, topic, partition, false)?;
+        Ok(Self { reader, position: u64::MAX, next: 0, records: 0 })
+    }
+
+    /// Counts from a position on.
+    pub(super) fn count(&mut self, cluster: &KafkaCluster, position: u64) -> Result<UnreadCount, LogError> {
+        let (first, end) = self.reader.span(cluster)?;
+        if position != self.position {
+            (self.position, self.next, self.records) = (position, position, 0);
+        }
+        // What has expired is nobody's any more.
+        self.next = self.next.max(first);
+        let (mut read, mut bytes) = (0, 0);
+        self.reader.reach(end);
+        while self.next < end && read < READ_MOST && bytes < READ_BYTES {
+            let raw = self.reader.read(cluster, self.next, READ_AT_ONCE)?;
+            match raw.last() {
+                // A record may have come since the end was asked for.
+                Some(last) => self.next = last.record.offset + 1,
+                None => self.next = end,
+            }
+            read += raw.len() as u64;
+            self.records += raw.len() as u64;
+            bytes += raw.iter().map(|raw| raw.record.value.as_ref().map_or(0, Vec::len)).sum::<usize>();
+        }
+        let end = end.max(self.next);
+        Ok(UnreadCount { records: self.records + (end - self.next), end })
+    }
+}

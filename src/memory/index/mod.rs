@@ -1,0 +1,43 @@
+//! The memory dataflow: memory records to units, indexes and edges, and probes to answers.
+//!
+//! In: the records of the memory log, in order, and probes. Out: recalled units and
+//! neighbourhoods, each as of one epoch. Everything here is a pure function of the set of
+//! records: the same log gives the same units, edges and scores whatever the batching,
+//! the arrival order and the number of shards and threads. No clock, file, socket or model is used.
+//!
+//! From the bottom up: `vectors`, `units`, `edges`, which units choose, `lexical` for their words, `candidates` and
+//! `ranking` for the first look at a question, `dataflow`, which wires all this, and `shard`, whose handle callers
+//! hold. The banks of one shard never meet those of another. `probes` is what callers send and get; `work_budget` counts what a
+//! step costs; `memory_footprint` counts how much memory the units take.
+
+mod candidates;
+mod dataflow;
+mod edges;
+mod lexical;
+mod memory_footprint;
+mod probes;
+mod ranking;
+mod shard;
+mod units;
+mod vectors;
+mod work_budget;
+
+#[cfg(test)]
+mod tests;
+
+pub use candidates::candidate_selection::SCALE_PARTS;
+pub use dataflow::census::{CensusProbe, GraphCensus, GraphEdge};
+pub use dataflow::record_load::{ChangeListeners, ChoiceChanges, EdgeChanges, RecordLoad};
+pub use lexical::term_analyzer::TermAnalyzer;
+pub use memory_footprint::MemoryFootprint;
+pub use probes::{
+    DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector,
+    Neighbour, NeighbourhoodProbe, PathStep, QuestionTopic, TurnProbe, UnitNeighbourhood,
+};
+pub use shard::shard_handle::{ShardError, ShardHandle};
+pub use shard::shard_thread_pool::ShardThreadPool;
+pub use units::association_score::{CueSet, EdgeChoice, GraphChoice, StructuralScorer, TimelinePosition, name_key};
+pub use units::live_unit::{LiveUnit, PartVectors, RecordHash, RecordKey, RecordUnits, UnitKey, WindowKey};
+pub use units::unit_body::{PartBody, PartFields, UnitBody, UnitFields};
+pub use vectors::kernel::{dot_reference, quantise};
+pub use vectors::unit_vector_rows::VectorRows;

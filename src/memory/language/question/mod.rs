@@ -1,0 +1,28 @@
+//! A question, read once, in its own language.
+//!
+//! In: a question. Out: a [`ParsedQuestion`], from which recall takes everything that the wording says: its type and
+//! form, keywords, persons, places and time, who acts, and the statement whose gap it asks for. `first_person_wording`
+//! puts a question into the first person. Pure; it never looks at the memory.
+//!
+//! `parsed_question` makes the value. `question_words`, `quoted_ranges`, `question_names`, `keywords`, `first_person`, `question_type`,
+//! `question_form`, `statement` and `inflection` each read one thing.
+
+mod day_ranges;
+mod first_person;
+mod inflection;
+mod keywords;
+mod parsed_question;
+mod question_form;
+mod question_names;
+mod question_type;
+mod question_words;
+mod quoted_ranges;
+mod statement;
+
+#[cfg(test)]
+mod tests;
+
+pub use first_person::first_person_wording;
+pub use parsed_question::ParsedQuestion;
+pub use question_form::QuestionForm;
+pub use question_type::QuestionType;

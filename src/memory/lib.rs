@@ -1,0 +1,19 @@
+//! The memory itself: turns to windows, windows to units, units to a graph, a question to its evidence.
+//!
+//! In: turns, memory records with their vectors, questions. Out: windows, drafts of units, edges, evidence.
+//! Pure: everything here is a function of what it is given. No clock, file, socket, model or async; no Kafka
+//! and no Arrow. What has an effect stands in front of this crate, in `models`, or drives it, in `ingest` and `replica`.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`language`] | What do English sentences say of names, places and times? |
+//! | [`window`] | Which turns belong together? |
+//! | [`extract`] | What is worth remembering in a window? |
+//! | [`index`] | Which units are there, what links them, and which does a question call to mind? |
+//! | [`recall`] | Which evidence answers a question? |
+
+pub mod extract;
+pub mod index;
+pub mod language;
+pub mod recall;
+pub mod window;

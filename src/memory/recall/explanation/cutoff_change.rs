@@ -1,0 +1,92 @@
+//! What would have changed a cutoff.
+//!
+//! In: a first hop by familiarity, and a part that it did not quote. Out: with which tokens, or with which setting, it
+//! would quote the part. Found by choosing again with other settings, never by a second reckoning.
+
+use crate::{
+    index::FamiliarityResult,
+    recall::{
+        cutoff,
+        first_hop::{FirstHopResult, PartChoice},
+        recollection::Recollection,
+        speaker_shares,
+    },
+};
+use types::config::RecallSettings;
+
+/// The lowest `recall.stop.share` that is looked at.
+const LOWEST_SHARE: f64 = -1.0;
+/// Steps on the way to a share: finer than its last digit.
+const SHARE_STEPS: u32 = 24;
+/// A share is written with this many steps to one.
+const SHARE_DIGITS: f64 = 10_000.0;
+
+/// What would have the first hop quote a part.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct CutoffChange {
+    /// The least `most_tokens` of the question.
+    pub(super) most_tokens: Option<usize>,
+    /// The greatest `recall.stop.share`.
+    pub(super) share: Option<f64>,
+}
+
+impl CutoffChange {
+    /// For the part at an index of `familiar.best`.
+    pub(super) fn of(found: &Recollection<'_>, at: usize) -> Self {
+        let FirstHopResult { familiar, chosen, .. } = &found.first;
+        let settings = &found.settings;
+        let quotes = |settings: &RecallSettings| quotes(found, familiar, chosen, settings, at);
+        if at >= familiar.best.len() {
+            return Self::default();
+        }
+        let (least, bound) = (settings.stop.most_tokens, settings.stop.bound_tokens);
+        let within = |tokens: usize| quotes(&settings.with_token_limit(tokens));
+        let most_tokens = (least < bound && within(bound)).then(|| {
+            let (mut too_few, mut enough) = (least, bound);
+            while enough - too_few > 1 {
+                let middle = too_few.midpoint(enough);
+                if within(middle) { enough = middle } else { too_few = middle }
+            }
+            enough
+        });
+        let with_share = |share: f64| {
+            let mut changed = settings.clone();
+            changed.stop.share = share;
+            quotes(&changed)
+        };
+        let by_cutoff = matches!(chosen, PartChoice::AboveCutoff(..));
+        let share = (by_cutoff && with_share(LOWEST_SHARE)).then(|| {
+            let (mut enough, mut too_high) = (LOWEST_SHARE, settings.stop.share);
+            for _ in 0..SHARE_STEPS {
+                let middle = enough.midpoint(too_high);
+                if with_share(middle) { enough = middle } else { too_high = middle }
+            }
+            (enough * SHARE_DIGITS).floor() / SHARE_DIGITS
+        });
+        Self { most_tokens, share }
+    }
+
+    /// The same in words; none where no such change is enough.
+    pub(super) fn in_words(self) -> Option<String> {
+        let tokens = self.most_tokens.map(|tokens| format!("with most_tokens of {tokens} or more in the question"));
+        let share = self.share.map(|share| format!("with recall.stop.share of {share} or less"));
+        let ways: Vec<String> = tokens.into_iter().chain(share).collect();
+        (!ways.is_empty()).then(|| format!("The first hop would quote it {}.", ways.join(", or ")))
+    }
+}
+
+/// Whether a first hop with these settings quotes a part.
+fn quotes(
+    found: &Recollection<'_>,
+    familiar: &FamiliarityResult,
+    chosen: &PartChoice,
+    settings: &RecallSettings,
+    at: usize,
+) -> bool {
+    let quoted = match chosen {
+        PartChoice::ByChannels => return false,
+        PartChoice::ByShares(_) => speaker_shares::by_shares(familiar, found.read.form(), settings),
+        PartChoice::AboveCutoff(..) => cutoff::above_cutoff(familiar, found.read.question_type(), settings),
+    };
+    quoted.parts.iter().any(|(quoted, _)| *quoted == at)
+}

@@ -1,0 +1,53 @@
+//! A memory that shows more of a first hop than a question looks at.
+//!
+//! In: the probes of a recollection. Out: the same answers. What the first hop scored beyond the most parts that a
+//! question looks at is kept for the explanation, as of the same epoch.
+
+use std::{cell::RefCell, sync::Arc};
+
+use crate::{
+    index::{
+        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour,
+        NeighbourhoodProbe, TurnProbe, UnitBody,
+    },
+    recall::{BoxError, RecallMemory},
+};
+
+/// A memory, and the scored parts that no question looks at.
+pub(super) struct FirstHopRecorder<'m> {
+    memory: &'m dyn RecallMemory,
+    rest: RefCell<Vec<FamiliarPart>>,
+}
+
+impl<'m> FirstHopRecorder<'m> {
+    pub(super) fn new(memory: &'m dyn RecallMemory) -> Self {
+        Self { memory, rest: RefCell::default() }
+    }
+
+    /// The scored parts behind those of the recollection, best first.
+    pub(super) fn into_rest(self) -> Vec<FamiliarPart> {
+        self.rest.into_inner()
+    }
+}
+
+impl RecallMemory for FirstHopRecorder<'_> {
+    fn first_hop(&self, probe: FirstHopProbe) -> Result<DataflowAnswer<Vec<FirstHopHit>>, BoxError> {
+        self.memory.first_hop(probe)
+    }
+
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<DataflowAnswer<FamiliarityResult>, BoxError> {
+        let limit = probe.limit;
+        let mut answered = self.memory.familiar(FamiliarityProbe { limit: usize::MAX, ..probe })?;
+        let best = &mut answered.value.best;
+        self.rest.replace(best.split_off(limit.min(best.len())));
+        Ok(answered)
+    }
+
+    fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<DataflowAnswer<Vec<Neighbour>>, BoxError> {
+        self.memory.neighbourhood(probe)
+    }
+
+    fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
+        self.memory.units_of_turn(probe)
+    }
+}

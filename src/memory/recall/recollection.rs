@@ -1,0 +1,53 @@
+//! A recollection as it stands when its evidence is chosen.
+//!
+//! In: nothing. Out: what the loop found and chose, for its answer, for a trace that shows more of it, and for an
+//! explanation. Values without behaviour.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{EvidenceCandidate, expand::Support, first_hop::FirstHopResult};
+use crate::{
+    index::{FixedVector, Neighbour},
+    language::question::ParsedQuestion,
+};
+use types::{
+    config::RecallSettings,
+    model::{Evidence, LogPosition, Plan, UnitId},
+};
+
+/// A recollection: the evidence, and what it was chosen from.
+pub(super) struct Recollection<'q> {
+    /// The settings for the tokens that the question asks for.
+    pub(super) settings: RecallSettings,
+    /// The question as it was read.
+    pub(super) read: ParsedQuestion<'q>,
+    /// The vector by which it asks.
+    pub(super) vector: FixedVector,
+    /// The first hop.
+    pub(super) first: FirstHopResult,
+    /// The rounds, in order.
+    pub(super) rounds: Vec<PlannedRound>,
+    /// What the first hop and the rounds found, one candidate a unit.
+    pub(super) found: Vec<EvidenceCandidate>,
+    /// The quoted parts of each unit of the answer; none where it is quoted whole.
+    pub(super) quoted: QuotedUnits,
+    /// The evidence.
+    pub(super) evidence: Evidence,
+}
+
+/// The quoted parts of the units of an answer; none where a unit is quoted whole.
+pub(super) type QuotedUnits = BTreeMap<UnitId, Option<BTreeSet<usize>>>;
+
+/// A round with what its walk reached.
+pub(super) struct PlannedRound {
+    /// The plan.
+    pub(super) plan: Plan,
+    /// What was chosen of what was reached.
+    pub(super) support: Support,
+    /// What was reached.
+    pub(super) neighbours: Vec<Neighbour>,
+    /// The units that were in the evidence before.
+    pub(super) known: BTreeSet<UnitId>,
+    /// The offsets that the walk reflects.
+    pub(super) reflects: Vec<LogPosition>,
+}

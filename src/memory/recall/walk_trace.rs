@@ -1,0 +1,59 @@
+//! The units that a round's walk met, for the trace.
+//!
+//! In: a round, the evidence, how familiar the bank's parts are. Out: the units with what became of each, and the edges
+//! of the best paths to them; of a long walk only the first of both, and how many units were left out. Changes no
+//! answer.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{EvidenceCandidate, PartShares, recollection::PlannedRound};
+use crate::index::UnitBody;
+use types::model::{EdgeStep, UnitId, WalkTrace, WalkUnit, WalkUnitState};
+
+/// Most units of a trace.
+const MAX_UNITS: usize = 500;
+
+/// What a round's walk met.
+pub(super) fn walk_trace(round: &PlannedRound, evidence: &[EvidenceCandidate], impressions: &PartShares) -> WalkTrace {
+    let mut met: BTreeMap<UnitId, (WalkUnitState, &Arc<UnitBody>)> = BTreeMap::new();
+    let anchors = evidence.iter().filter(|candidate| round.plan.anchors.contains(&candidate.unit.id));
+    met.extend(anchors.map(|anchor| (anchor.unit.id, (WalkUnitState::Anchor, &anchor.unit))));
+    for near in &round.neighbours {
+        let state = if round.known.contains(&near.unit.id) { WalkUnitState::Known } else { WalkUnitState::Reached };
+        met.entry(near.unit.id).or_insert((state, &near.unit));
+    }
+    for considered in &round.support.considered {
+        let state = if considered.enters { WalkUnitState::Kept } else { WalkUnitState::Considered };
+        if let Some((known, _)) = met.get_mut(&considered.candidate.unit.id) {
+            // One channel may keep what another one leaves.
+            *known = (*known).min(state);
+        }
+    }
+    let share = |id: UnitId| Some(impressions.of_unit(id)).filter(|_| !impressions.parts(id).is_empty());
+    let mut units: Vec<(WalkUnitState, Option<f64>, &Arc<UnitBody>)> =
+        met.into_values().map(|(state, unit)| (state, share(unit.id), unit)).collect();
+    units.sort_by(|(a, near, one), (b, far, other)| {
+        let nearness = |share: &Option<f64>| share.unwrap_or(f64::MIN);
+        a.cmp(b).then(nearness(far).total_cmp(&nearness(near))).then(one.id.cmp(&other.id))
+    });
+    let truncated = units.len().saturating_sub(MAX_UNITS) as u64;
+    units.truncate(MAX_UNITS);
+    let shown: BTreeSet<UnitId> = units.iter().map(|(.., unit)| unit.id).collect();
+    let steps = round.neighbours.iter().flat_map(|near| &near.path);
+    let edges: BTreeSet<_> = steps.filter(|step| shown.contains(&step.from) && shown.contains(&step.to)).collect();
+    WalkTrace {
+        units: units.into_iter().map(|(state, share, unit)| walk_unit(state, share, unit)).collect(),
+        edges: edges
+            .into_iter()
+            .map(|step| EdgeStep { from: step.from, to: step.to, channel: step.channel, weight: step.weight.as_f64() })
+            .collect(),
+        truncated,
+    }
+}
+
+fn walk_unit(state: WalkUnitState, share: Option<f64>, unit: &UnitBody) -> WalkUnit {
+    WalkUnit { id: unit.id, label: unit.label().to_owned(), said_at: unit.said_at, share, state }
+}

@@ -1,0 +1,56 @@
+//! The memory that follows the memory log and answers questions.
+//!
+//! In: the memory log, snapshots of it, questions. Out: evidence, counts, new snapshots. Extracts
+//! nothing and writes nothing to a log.
+//!
+//! - `replica`: the memory, and every call to it but those in `replica_reads`, which show units, banks and points of the past.
+//! - `shard_set`: the shards of all partitions that are held; `shard`: one of them; `shard_records`: its banks.
+//! - `watermarks`: how far the turns are reflected; `bank_change_tracker`: reports which banks changed, to those who watch them;
+//!   `record_change_buffer`: what the records of such a bank say.
+//! - `shard_reader`: reads one partition of the memory log into its shard.
+//! - `recollector`: asks a question of a shard; `cancellable_memory`: the shard as recall sees it.
+//! - `replica_snapshots`: which shards' snapshots are written here; `snapshot_recorder`: the thread that writes them;
+//!   `snapshot_location`: where they are.
+//! - `record_value`: the value of a memory record, and why it cannot be read.
+//! - `past_memory_cache`: memories of the past; `snapshot_points`: which snapshots they need.
+//! - `live`: the live records of a partition, without a dataflow.
+
+mod answer_stage_times;
+mod bank_change_tracker;
+mod cancellable_memory;
+mod explanation;
+mod forgotten_since;
+mod past_memory_cache;
+mod query_queue;
+mod recollector;
+mod record_change_buffer;
+mod replica;
+mod replica_reads;
+mod replica_snapshots;
+mod shard;
+mod shard_reader;
+mod shard_records;
+mod shard_set;
+mod snapshot_interval;
+mod snapshot_location;
+mod snapshot_points;
+mod snapshot_recorder;
+mod watermarks;
+
+use answer_stage_times::timed;
+use models::{LanguageCounts, unread_notice};
+use pipeline::{Cancellation, CancellationReason, PipelineError};
+
+pub use answer_stage_times::{AnswerStage, AnswerStageTimes};
+pub use bank_change_tracker::{BankChangeBatch, BankChangeTracker, BankWatchGuard};
+pub use explanation::complete_explanation;
+pub use forgotten_since::compare_points;
+pub use query_queue::{
+    FairReadLimiter, QueryQueue, QueryQueueLoad, QueryRequest, QueueKey, ReadPermit, parse_after, parse_as_of, refusal,
+};
+pub use record_change_buffer::{LatestTurnVersion, RecordChange, TurnRevision, TurnVersionChanges, WrittenWindow};
+pub use replica::{Replica, ReplicaOptions, RestoredTurnsHandler, ShardLocation, ShardStatus};
+pub use replica_snapshots::WrittenSnapshots;
+pub use snapshot_interval::write_snapshots;
+pub use snapshot_location::snapshots;
+pub use snapshot_location::{delete_old_snapshots, edge_settings};

@@ -1,0 +1,36 @@
+//! One front for all transports: here questions wait, and are answered fairly or refused.
+//!
+//! In: a question with its deadline, from any transport. Out: evidence, or the error that says why
+//! there is none. Tokens take turns, and banks, and a bank's questions are answered in their order. A question that waits for a
+//! turn, asks about the past or is long occupies none of the usual threads. A question that no one waits for any more
+//! costs nothing. Never waits without a bound, and never lets a panic end more than its question.
+//!
+//! - `query_request`: a question as a transport hands it over.
+//! - `fair_queue`: decides which question is next.
+//! - `fair_read_limiter`: places for reads that are not questions, shared in the same way.
+//! - `answer_order`: hands over a bank's answers in order.
+//! - `query_queue_state`: all questions that wait, under one lock.
+//! - `answer_threads`: the threads that answer questions.
+//! - `refusal`: what a transport tells the caller.
+
+mod answer_order;
+mod answer_threads;
+mod fair_queue;
+mod fair_read_limiter;
+mod query_queue_state;
+mod query_request;
+mod refusal;
+
+use super::{
+    AnswerStage, AnswerStageTimes, Cancellation, CancellationReason, PipelineError, Replica,
+    forgotten_since::count_forgotten_since, timed,
+};
+
+pub use answer_threads::{QueryQueue, QueryQueueLoad};
+pub use fair_queue::QueueKey;
+pub use fair_read_limiter::{FairReadLimiter, ReadPermit};
+pub use query_request::{QueryRequest, parse_after, parse_as_of};
+pub use refusal::refusal;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Smaller reads of a memory: how far it reflects the turns, units by id, all units and edges of a bank, when it was
+//! written, the points of its past and what changed between two.
+//!
+//! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
+
+use std::sync::Arc;
+
+use super::{PipelineError, replica::Replica};
+use logs::{Log, ReadProgress};
+use memory::index::{CensusProbe, DataflowAnswer, GraphCensus, UnitBody};
+use snapshots::{AsOf, BankDiff, HistoryPoint, SnapshotError};
+use types::{
+    model::{Bank, UnitId},
+    sync,
+};
+
+impl Replica {
+    /// The first offset of a turns partition that the memory does not reflect, of any bank, where known.
+    #[must_use]
+    pub fn position(&self, partition: u32) -> Option<u64> {
+        self.reached.of(partition, None)
+    }
+
+    /// As [`Self::position`], of the turns of one bank.
+    #[must_use]
+    pub fn position_of(&self, partition: u32, bank: &Bank) -> Option<u64> {
+        self.reached.of(partition, Some(bank))
+    }
+
+    /// How far the memory reflects a turns partition, where known.
+    #[must_use]
+    pub fn progress(&self, partition: u32) -> Option<ReadProgress> {
+        self.reached.progress(partition)
+    }
+
+    /// Counts offsets that hold no turn as reflected, where every turn before them is: a question may wait for one of
+    /// them, and no turn is missing because of them.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn pass_markers(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
+        if let Some(from) = self.progress(partition).map(|progress| progress.through) {
+            let to = log.after_markers(partition, from)?;
+            if to > from {
+                self.reached.skip_markers(partition, from, to);
+            }
+        }
+        Ok(())
+    }
+
+    /// Units of a bank as of one epoch, by id; those that are not in the bank are left out.
+    ///
+    /// # Errors
+    /// As [`Self::unit`].
+    pub fn units(&self, bank: &Bank, ids: Vec<UnitId>) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, PipelineError> {
+        Ok(self.shard_to_show(bank)?.memory.units(bank.key(), ids)?)
+    }
+
+    /// Counts of the units and edges of a bank, without their hash.
+    ///
+    /// # Errors
+    /// As [`Self::digest`].
+    pub fn counts(&self, bank: &Bank) -> Result<DataflowAnswer<GraphCensus>, PipelineError> {
+        let shard = self.shards.of(bank)?;
+        self.shards.check_bank(&shard, bank)?;
+        Ok(shard.memory.census(CensusProbe { bank: Some(bank.key()), hashing: false, listing: false })?)
+    }
+
+    /// The units and edges of a bank, counted and listed, as of one epoch. Walks all of them.
+    ///
+    /// # Errors
+    /// As [`Self::unit`].
+    pub fn listing(&self, bank: &Bank) -> Result<DataflowAnswer<GraphCensus>, PipelineError> {
+        let probe = CensusProbe { bank: Some(bank.key()), hashing: false, listing: true };
+        Ok(self.shard_to_show(bank)?.memory.census(probe)?)
+    }
+
+    /// When the last record of a bank was appended, in milliseconds since 1970; `None` if it is not held here.
+    #[must_use]
+    pub fn last_append_ms(&self, bank: &Bank) -> Option<i64> {
+        let shard = self.shards.of(bank).ok()?;
+        sync::read(&shard.held).last_append_ms(bank)
+    }
+
+    /// Whether windows of a bank lack units until they are extracted again; `false` if the bank is not held here.
+    #[must_use]
+    pub fn is_in_part(&self, bank: &Bank) -> bool {
+        self.shards.of(bank).is_ok_and(|shard| sync::read(&shard.held).is_in_part(bank))
+    }
+
+    /// How many of the turns that the bank of a memory of the past held were forgotten since, as `count` finds out from
+    /// the time of its point, in milliseconds since 1970. `None` where none was, and for a memory of now.
+    ///
+    /// # Errors
+    /// Those of `count`.
+    pub fn count_forgotten_since<E>(&self, count: impl FnOnce(i64) -> Result<u64, E>) -> Result<Option<u64>, E> {
+        let Some(since) = &self.since else { return Ok(None) };
+        Ok(Some(since.count_once(count)?).filter(|forgotten| *forgotten > 0))
+    }
+
+    /// The points of a bank's past that [`Self::past`] can be asked for, oldest first. Writes a snapshot if the newest
+    /// one lacks something.
+    ///
+    /// # Errors
+    /// As [`Self::past`]; an unknown bank.
+    pub fn history(&self, bank: &Bank) -> Result<Vec<HistoryPoint>, PipelineError> {
+        let points = match self.recording.newest_history(&self.shards, bank) {
+            Ok((snapshots, partition)) => snapshots.points(bank, partition)?,
+            Err(PipelineError::Snapshot(SnapshotError::None)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if points.is_empty() {
+            self.check_bank(bank)?;
+        }
+        Ok(points)
+    }
+
+    /// What was added to a bank and removed from it between two points of its past.
+    ///
+    /// # Errors
+    /// As [`Self::past`]; [`PipelineError::Quarantined`], since a point may lack what could not be read;
+    /// [`PipelineError::UnknownBank`] where the bank holds nothing now and did not at either point.
+    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
+        let held = self.check_bank(bank);
+        if let Err(error @ PipelineError::Quarantined { .. }) = held {
+            return Err(error);
+        }
+        let compare = || {
+            let (snapshots, partition, _) = self.recording.history(&self.shards, bank, &[from, to])?;
+            let (from, to) = (snapshots.point(partition, from)?, snapshots.point(partition, to)?);
+            Ok(snapshots.diff(bank, partition, from, to)?)
+        };
+        let compared: Result<BankDiff, PipelineError> = compare();
+        if compared.as_ref().map_or(true, BankDiff::is_empty) {
+            held?;
+        }
+        compared
+    }
+}

@@ -1,0 +1,375 @@
+//! Reads one partition of the memory log into its shard.
+//!
+//! In: the records of the partition, from the end of the last read. Out: loads of the dataflow,
+//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or that has another
+//! model's vectors, quarantines its bank: what the record's key held before is removed, and questions to the bank are
+//! refused until the next readable record of the key, or its removal. At a record of a newer schema, or with a key or
+//! read position that cannot be read, the partition waits, and its questions are answered from the state before that
+//! record. It does not wait if a later record of that key follows: for each key, only the last record counts.
+//! The first read with vectors decides which model's vectors are right: those of the model that embeds the questions
+//! here, if it is known and a record has it, otherwise those of the model that most of its records have.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, RwLock},
+};
+
+use logs::{Log, LogRecord, ReadBatch, ReadProgress, Topic};
+use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardHandle};
+use snapshots::{Manifest, MemoryLogRead, RestoredRecord, RestoredSnapshot, UnreadableMemoryRecord};
+use tracing::{debug, debug_span};
+use types::record_value::{RecordValueError, check_bank, read_record, read_value};
+use types::{
+    model::{Bank, IN_PART, LogPosition, MemoryKey, MemoryRecord, ModelRef},
+    sync,
+};
+
+use super::{
+    PipelineError,
+    shard_records::{LiveRecordState, ShardRecords},
+};
+
+/// Limits of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShardLoadLimits {
+    /// Records read at once.
+    read: usize,
+    /// Records of one load.
+    records: usize,
+    /// Bytes of one load.
+    bytes: usize,
+    /// Turns that the records of one load hold, as far as their keys show them.
+    turns: usize,
+}
+
+impl ShardLoadLimits {
+    /// While a log is loaded. They are large so that most open turns of a long log are added and removed within one
+    /// load, which costs the indexes nothing.
+    pub(super) const OF_LOG: Self = Self { read: 64, records: 1_024, bytes: 2 << 20, turns: usize::MAX };
+    /// While questions are answered: those to other banks of the shard wait for a load.
+    pub(super) const BESIDE_QUESTIONS: Self = Self { read: 8, records: 1_024, bytes: 1 << 20, turns: 256 };
+}
+
+/// How many turns a closed window counts for.
+const WINDOW_TURNS: usize = 32;
+/// How many units of a snapshot are loaded at once; a bank is never divided.
+const RESTORED_UNITS: usize = 20_000;
+
+/// A snapshot of the partition.
+pub(super) struct RestoredPartition<'s> {
+    /// The snapshot.
+    pub(super) restored: &'s RestoredSnapshot,
+    /// How far it covers the turns.
+    pub(super) covers: BTreeMap<u32, ReadProgress>,
+}
+
+/// Reads one partition.
+pub(super) struct ShardReader {
+    partition: u32,
+    next: u64,
+    /// The read positions that were loaded last.
+    covers: Vec<(u32, ReadProgress)>,
+    /// The model that embeds the questions, where it is known.
+    asks: Option<ModelRef>,
+    /// None before the first vector.
+    vectors: Option<VectorSpace>,
+}
+
+/// What vectors have in common that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct VectorSpace {
+    model: ModelRef,
+    dimensions: usize,
+}
+
+impl ShardReader {
+    /// A reader before its first read. `asks` is the model that embeds the questions, where it is known.
+    pub(super) fn new(partition: u32, asks: Option<ModelRef>) -> Self {
+        Self { partition, next: 0, covers: Vec::new(), asks, vectors: None }
+    }
+
+    fn model(&self) -> Option<&ModelRef> {
+        self.vectors.as_ref().map(|vectors| &vectors.model)
+    }
+
+    /// How far the turns are covered by what was loaded.
+    pub(super) fn covers(&self) -> &[(u32, ReadProgress)] {
+        &self.covers
+    }
+
+    /// The first offset that was not read.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record is passed on as
+    /// far as it can be read. Returns what was read, with its records only if `keep`; `None` when there was nothing.
+    /// `held` is locked only once everything is read and parsed.
+    ///
+    /// # Errors
+    /// [`PipelineError::Waits`] at a record that this build must not skip; everything before it was
+    /// read by earlier calls.
+    pub(super) fn read(
+        &mut self,
+        log: &dyn Log,
+        memory: &ShardHandle,
+        held: &RwLock<ShardRecords>,
+        limits: ShardLoadLimits,
+        keep: bool,
+        mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
+    ) -> Result<Option<MemoryLogRead>, PipelineError> {
+        let partition = self.partition;
+        let Some(mut batch) = self.batch(log, limits)? else { return Ok(None) };
+        let _span = debug_span!("shard", partition).entered();
+        if self.vectors.is_none() {
+            self.vectors = form_of(&batch.records, self.asks.as_ref());
+        }
+        let mut changes = Vec::with_capacity(batch.records.len());
+        let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let (mut waits, mut is_first) = (None, true);
+        for (index, record) in batch.records.iter().enumerate() {
+            let (key, taken) = match self.take(log, record) {
+                Ok(Some(taken)) => taken,
+                Ok(None) => continue,
+                // A record does not count if a later record of its key follows.
+                Err(_) if log.is_replaced(partition, record)? => continue,
+                Err(problem) if is_first => {
+                    return Err(PipelineError::Waits { partition, offset: record.offset, problem });
+                }
+                Err(_) => {
+                    waits = Some((index, record.offset));
+                    break;
+                }
+            };
+            is_first = false;
+            note_deletions(log, &key.bank, taken.read.as_ref())?;
+            let id = RecordKey::from(&key);
+            each(&key, taken.read.as_ref(), record.offset + 1);
+            let live = taken.extraction.is_some().then(|| LiveRecordState {
+                filled: taken.read.as_ref().is_some_and(MemoryRecord::is_filled),
+                in_part: taken.read.as_ref().is_some_and(MemoryRecord::is_in_part),
+                append_ms: record.append_ms,
+            });
+            changes.push((id, taken.extraction));
+            match &taken.unreadable {
+                Some(found) => drop(unreadable.insert(id, found.clone())),
+                None => drop(unreadable.remove(&id)),
+            }
+            if keep {
+                let whole = !unreadable.contains_key(&id);
+                records.push((key.clone(), taken.read.filter(|_| whole)));
+            }
+            now.push((key, live, taken.unreadable));
+        }
+        if let Some((index, offset)) = waits {
+            // The records before it are loaded now; the next call begins with it, and waits.
+            batch.records.truncate(index);
+            batch.covers.clear();
+            batch.next = offset;
+        }
+        let mut reflects = vec![position("memory", partition, batch.next)];
+        reflects.extend(batch.covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
+        debug!(records = batch.records.len(), changes = changes.len(), next = batch.next, "loaded");
+        memory.load(RecordLoad { changes, reflects, ..RecordLoad::default() })?;
+        {
+            let mut held = sync::write(held);
+            held.set_model(self.model());
+            for (key, live, unreadable) in now {
+                match (unreadable, live) {
+                    (Some(record), _) => held.quarantine(record),
+                    (None, Some(live)) => held.insert(&key, live),
+                    (None, None) => held.remove(&key),
+                }
+            }
+        }
+        self.next = batch.next;
+        if !batch.covers.is_empty() {
+            self.covers.clone_from(&batch.covers);
+        }
+        let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
+        let unreadable = unreadable.into_values().collect();
+        let covers = batch.covers.iter().map(|(turns, to)| (*turns, to.low())).collect();
+        let next_offset = batch.next;
+        Ok(Some(MemoryLogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
+    }
+
+    /// The records of the next load; `None` if only the input that the log covers has grown.
+    fn batch(&self, log: &dyn Log, limits: ShardLoadLimits) -> Result<Option<ReadBatch>, PipelineError> {
+        let mut batch = log.read(Topic::Memory, self.partition, self.next, limits.read)?;
+        if batch.next == self.next {
+            let is_known = |(partition, to): &(u32, ReadProgress)| {
+                let known = self.covers.iter().find(|(turns, _)| turns == partition);
+                known.map_or(to.through == 0, |(_, known)| !to.covers_more(known))
+            };
+            let covers_more = !batch.covers.iter().all(is_known);
+            return Ok(covers_more.then_some(batch));
+        }
+        let bytes = |records: &[LogRecord]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
+        let (mut held, mut turns) = (bytes(&batch.records), turns_of(&batch.records));
+        while batch.records.len() < limits.records && held < limits.bytes && turns < limits.turns {
+            let more = log.read(Topic::Memory, self.partition, batch.next, limits.read)?;
+            if more.next == batch.next {
+                break;
+            }
+            held += bytes(&more.records);
+            turns += turns_of(&more.records);
+            batch.next = more.next;
+            batch.covers.retain(|(turns, _)| more.covers.iter().all(|(newer, _)| newer != turns));
+            batch.covers.extend(more.covers);
+            batch.records.extend(more.records);
+        }
+        Ok(Some(batch))
+    }
+
+    /// Loads a snapshot of the partition into an empty memory.
+    pub(super) fn restore(
+        &mut self,
+        snapshot: &RestoredPartition<'_>,
+        memory: &ShardHandle,
+        held: &RwLock<ShardRecords>,
+    ) -> Result<(), PipelineError> {
+        let RestoredPartition { restored, covers } = snapshot;
+        let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
+        let model = model.clone().filter(|_| *dimensions > 0);
+        self.vectors = model.map(|model| VectorSpace { model, dimensions: *dimensions });
+        let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
+        for record in &restored.records {
+            by_bank.entry(&record.key.bank).or_default().push(record);
+        }
+        let (mut load, mut units) = (RecordLoad::default(), 0);
+        for (bank, records) in by_bank {
+            for record in records {
+                units += record.extraction.units.len();
+                load.changes.push((RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
+            }
+            if restored.same_settings {
+                let choices = restored.choices.get(bank).cloned().unwrap_or_default();
+                load.known.push((bank.key(), Arc::new(choices)));
+            }
+            if units > RESTORED_UNITS {
+                memory.load(std::mem::take(&mut load))?;
+                units = 0;
+            }
+        }
+        if let Some(at) = reached.iter().find(|at| at.partition == self.partition) {
+            load.reflects.push(position("memory", at.partition, at.next_offset));
+            self.next = at.next_offset;
+        }
+        self.covers = covers.iter().map(|(turns, to)| (*turns, to.clone())).collect();
+        load.reflects.extend(covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
+        memory.load(load)?;
+        let mut held = sync::write(held);
+        held.set_model(self.model());
+        for record in &restored.records {
+            let RestoredRecord { filled, append_ms, .. } = *record;
+            held.insert(
+                &record.key,
+                LiveRecordState { filled, in_part: record.extractor.ends_with(IN_PART), append_ms },
+            );
+        }
+        unreadable.iter().for_each(|record| held.quarantine(record.clone()));
+        Ok(())
+    }
+
+    /// Takes a record in log order. Returns `None` for a removal that means nothing to this build, and an error for a
+    /// record that this build must not skip.
+    fn take(&self, log: &dyn Log, record: &LogRecord) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
+        let key = match MemoryKey::from_bytes(&record.key) {
+            Ok(key) => key,
+            Err(_) if record.value.is_none() => return Ok(None),
+            Err(e) => {
+                let remedy =
+                    "run the build that wrote it, or see `ripplemem repair`, which shows it and can replace it";
+                let problem = log.control_problem(record).unwrap_or_else(|| e.to_string());
+                return Err(format!("{problem}; {remedy}"));
+            }
+        };
+        let Some(value) = &record.value else { return Ok(Some((key, RecordEffect::default()))) };
+        let (read, made) = match read_value(value) {
+            Ok(read) => {
+                let made = self.extraction(&key, &read);
+                (Some(read), made)
+            }
+            Err(RecordValueError::Newer(schema)) => return Err(RecordValueError::Newer(schema).to_string()),
+            Err(RecordValueError::Unreadable(problem)) => (None, Err(problem)),
+        };
+        let taken = match made {
+            Ok(extraction) => RecordEffect { read, extraction: Some(Arc::new(extraction)), unreadable: None },
+            Err(problem) => {
+                let unreadable =
+                    UnreadableMemoryRecord { key: key.clone(), offset: record.offset, problem, found: None };
+                RecordEffect { read, extraction: None, unreadable: Some(unreadable) }
+            }
+        };
+        Ok(Some((key, taken)))
+    }
+
+    /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
+    fn extraction(&self, key: &MemoryKey, record: &MemoryRecord) -> Result<RecordUnits, String> {
+        check_bank(key, record)?;
+        let Some(unit) = record.units.first() else { return RecordUnits::new(record, 0) };
+        // No vectors are known yet if none of the read's records with vectors can be used.
+        let Some(VectorSpace { model, dimensions }) = &self.vectors else {
+            return RecordUnits::new(record, unit.vector.len());
+        };
+        if *model != record.model {
+            return Err(format!("vectors of model {}, but the others are of {}", record.model.hash, model.hash));
+        }
+        RecordUnits::new(record, *dimensions)
+    }
+}
+
+/// Notes the deleted turns of a record, so that a process that holds the bank and does not extract it tells their ids.
+fn note_deletions(log: &dyn Log, bank: &Bank, record: Option<&MemoryRecord>) -> Result<(), PipelineError> {
+    for hole in record.into_iter().flat_map(|record| &record.turns).filter(|turn| turn.deleted) {
+        log.deletions().note(bank, &log.deleted_form(&hole.turn.turn)?, hole.turn.version);
+    }
+    Ok(())
+}
+
+/// The form of a memory's vectors, found from the records that were read first: that of the model `asks` if a record has
+/// it, otherwise the most frequent one, and among equally frequent ones the first. Records that cannot be used do not
+/// count.
+fn form_of(records: &[LogRecord], asks: Option<&ModelRef>) -> Option<VectorSpace> {
+    let mut counts: Vec<(VectorSpace, usize)> = Vec::new();
+    for form in records.iter().filter_map(form_of_record) {
+        match counts.iter_mut().find(|(known, _)| *known == form) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((form, 1)),
+        }
+    }
+    // Of several equal ones, `max_by_key` returns the last, hence the reversal.
+    let best = counts.into_iter().rev().max_by_key(|(form, count)| (Some(&form.model) == asks, *count));
+    best.map(|(form, _)| form)
+}
+
+fn form_of_record(record: &LogRecord) -> Option<VectorSpace> {
+    let read = read_record(&MemoryKey::from_bytes(&record.key).ok()?, record.value.as_deref()?).ok()?;
+    let dimensions = read.units.first()?.vector.len();
+    RecordUnits::new(&read, dimensions).ok()?;
+    Some(VectorSpace { model: read.model, dimensions })
+}
+
+/// How many turns records hold, as far as their keys show them.
+fn turns_of(records: &[LogRecord]) -> usize {
+    let turns = |record: &LogRecord| match MemoryKey::from_bytes(&record.key) {
+        Ok(MemoryKey { turn: None, .. }) => WINDOW_TURNS,
+        _ => 1,
+    };
+    records.iter().map(turns).sum()
+}
+
+/// What a record has changed.
+#[derive(Default)]
+struct RecordEffect {
+    /// The record, as far as it could be read.
+    read: Option<MemoryRecord>,
+    /// What the dataflow gets from it.
+    extraction: Option<Arc<RecordUnits>>,
+    /// Why the dataflow gets nothing, although the record has a value.
+    unreadable: Option<UnreadableMemoryRecord>,
+}
+
+fn position(topic: &str, partition: u32, next_offset: u64) -> LogPosition {
+    LogPosition { topic: topic.to_owned(), partition, next_offset }
+}

@@ -1,0 +1,162 @@
+//! What a shard holds: the banks with live records, their names, and those that are quarantined.
+//!
+//! In: the records that were taken, in log order. Out: whether a bank can be asked, and why not. A record whose turns
+//! are all deleted stays live, so that no redelivery brings them back; a bank with no other record holds nothing.
+//! Nothing is read or parsed here: the lock is held only for a few map operations.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::PipelineError;
+use memory::index::{RecordHash, RecordKey};
+use snapshots::UnreadableMemoryRecord;
+use types::{
+    model::{Bank, BankKey, MemoryKey, ModelRef},
+    shrinkable_collection::ShrinkableCollection,
+};
+
+/// The live records of a shard.
+#[derive(Default)]
+pub(super) struct ShardRecords {
+    banks: BTreeMap<Bank, LiveBankRecords>,
+    names: HashMap<BankKey, Bank>,
+    /// The unreadable records of each quarantined bank.
+    quarantined: BTreeMap<Bank, BTreeMap<RecordKey, UnreadableMemoryRecord>>,
+    /// The model of the vectors.
+    model: Option<ModelRef>,
+}
+
+/// What is held of a live record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LiveRecordState {
+    /// Whether it has a turn that is not deleted, or a unit.
+    pub(super) filled: bool,
+    /// Whether its window is to be extracted again.
+    pub(super) in_part: bool,
+    /// When it was appended, in milliseconds since 1970.
+    pub(super) append_ms: i64,
+}
+
+/// The live records of a bank that can be read.
+#[derive(Default)]
+struct LiveBankRecords {
+    /// Those with a turn that is not deleted, or a unit.
+    filled: HashSet<RecordHash>,
+    /// Those with only deleted turns.
+    emptied: HashSet<RecordHash>,
+    /// Those whose windows are to be extracted again.
+    in_part: HashSet<RecordHash>,
+    /// When the last of them was appended, in milliseconds since 1970.
+    last_append_ms: i64,
+}
+
+impl ShardRecords {
+    /// Adds a record that can be read.
+    pub(super) fn insert(&mut self, key: &MemoryKey, LiveRecordState { filled, in_part, append_ms }: LiveRecordState) {
+        self.remove(key);
+        self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
+        let of_bank = self.banks.entry(key.bank.clone()).or_default();
+        of_bank.last_append_ms = of_bank.last_append_ms.max(append_ms);
+        let records = if filled { &mut of_bank.filled } else { &mut of_bank.emptied };
+        let hash = RecordHash::from(&RecordKey::from(key));
+        records.insert(hash);
+        if in_part {
+            of_bank.in_part.insert(hash);
+        }
+    }
+
+    /// Adds a record that cannot be read, in place of what its key held.
+    pub(super) fn quarantine(&mut self, record: UnreadableMemoryRecord) {
+        self.remove(&record.key);
+        self.names.entry(record.key.bank.key()).or_insert_with(|| record.key.bank.clone());
+        let of_bank = self.quarantined.entry(record.key.bank.clone()).or_default();
+        of_bank.insert(RecordKey::from(&record.key), record);
+    }
+
+    /// Removes a record.
+    pub(super) fn remove(&mut self, key: &MemoryKey) {
+        let id = RecordKey::from(key);
+        if let Some(LiveBankRecords { filled, emptied, in_part, .. }) = self.banks.get_mut(&key.bank) {
+            let hash = RecordHash::from(&id);
+            for records in [&mut *filled, emptied, in_part] {
+                records.remove(&hash);
+                records.give_room_back();
+            }
+            if filled.is_empty() && emptied.is_empty() {
+                self.banks.remove(&key.bank);
+            }
+        }
+        if let Some(records) = self.quarantined.get_mut(&key.bank) {
+            records.remove(&id);
+            if records.is_empty() {
+                self.quarantined.remove(&key.bank);
+            }
+        }
+    }
+
+    /// Whether a record of this key is live, readable or not.
+    pub(super) fn holds(&self, key: &MemoryKey) -> bool {
+        let id = RecordKey::from(key);
+        let (of_bank, hash) = (self.banks.get(&key.bank), RecordHash::from(&id));
+        of_bank.is_some_and(|of_bank| of_bank.filled.contains(&hash) || of_bank.emptied.contains(&hash))
+            || self.quarantined.get(&key.bank).is_some_and(|records| records.contains_key(&id))
+    }
+
+    /// Notes the model of the vectors.
+    pub(super) fn set_model(&mut self, model: Option<&ModelRef>) {
+        if self.model.as_ref() != model {
+            self.model = model.cloned();
+        }
+    }
+
+    /// The model of the vectors.
+    pub(super) fn model(&self) -> Option<&ModelRef> {
+        self.model.as_ref()
+    }
+
+    /// Whether the bank holds something; an error while it is quarantined.
+    pub(super) fn has(&self, bank: &Bank, partition: u32) -> Result<bool, PipelineError> {
+        if let Some(UnreadableMemoryRecord { offset, problem, .. }) =
+            self.quarantined.get(bank).and_then(|records| records.values().next())
+        {
+            let (bank, offset, problem) = (bank.clone(), *offset, problem.clone());
+            return Err(PipelineError::Quarantined { bank, partition, offset, problem });
+        }
+        Ok(self.banks.get(bank).is_some_and(|of_bank| !of_bank.filled.is_empty()))
+    }
+
+    /// Whether windows of a bank are to be extracted again.
+    pub(super) fn is_in_part(&self, bank: &Bank) -> bool {
+        self.banks.get(bank).is_some_and(|of_bank| !of_bank.in_part.is_empty())
+    }
+
+    /// When the last record of a bank was appended, in milliseconds since 1970; after a restore, the end of the read
+    /// that brought it. `None` if no record of it can be read.
+    pub(super) fn last_append_ms(&self, bank: &Bank) -> Option<i64> {
+        self.banks.get(bank).map(|of_bank| of_bank.last_append_ms)
+    }
+
+    /// The name of a bank that has or had a live record.
+    pub(super) fn bank(&self, key: BankKey) -> Option<Bank> {
+        self.names.get(&key).cloned()
+    }
+
+    /// The banks that hold something.
+    pub(super) fn banks(&self) -> impl Iterator<Item = &Bank> {
+        self.banks.iter().filter(|(_, of_bank)| !of_bank.filled.is_empty()).map(|(bank, _)| bank)
+    }
+
+    /// The banks that hold something, and those that are quarantined; a bank may come twice.
+    pub(super) fn all_banks(&self) -> impl Iterator<Item = &Bank> {
+        self.banks().chain(self.quarantined.keys())
+    }
+
+    /// The live records that cannot be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &UnreadableMemoryRecord> {
+        self.quarantined.values().flat_map(BTreeMap::values)
+    }
+
+    /// How many banks are quarantined.
+    pub(super) fn quarantined_banks(&self) -> usize {
+        self.quarantined.len()
+    }
+}

@@ -1,0 +1,61 @@
+//! Snapshots by the interval, while a service runs.
+//!
+//! In: a replica. Out: snapshots of the shards that no other process writes, first as soon as the memory is loaded,
+//! and log lines when writing begins to fail, succeeds again, or is another process's. A place that cannot be
+//! reached stops nothing else: the next interval tries again.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use tracing::{info, warn};
+
+use super::{PipelineError, Replica};
+use logs::Log;
+use pipeline::redacted_error;
+
+/// The longest time until a stop is noticed.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Writes snapshots until `stopping`, whose thread may be unparked. `tell` hears whether one was written, since
+/// something had changed, and how long that took.
+pub fn write_snapshots(
+    replica: &Replica,
+    log: &dyn Log,
+    every: Duration,
+    is_loaded: &dyn Fn() -> bool,
+    stopping: &AtomicBool,
+    tell: &mut dyn FnMut(&Result<bool, PipelineError>, Duration),
+) {
+    let (mut said, mut elsewhere) = (None, 0);
+    let mut last: Option<Instant> = None;
+    while !stopping.load(Ordering::Relaxed) {
+        let left = last.map_or(Duration::ZERO, |last| (last + every).saturating_duration_since(Instant::now()));
+        if !left.is_zero() || !is_loaded() {
+            std::thread::park_timeout(left.clamp(Duration::from_millis(20), LOOK));
+            continue;
+        }
+        let started = *last.insert(Instant::now());
+        // Another process may have written snapshots of shards, and have ended.
+        let taken_over = replica.take_over(log).map(|shards| {
+            if shards > 0 {
+                info!(shards, "snapshots: this process writes those of more shards from now on");
+            }
+        });
+        let is_written = taken_over.and_then(|()| replica.snapshot()).map(|written| written.is_some());
+        let problem = is_written.as_ref().err().map(redacted_error);
+        match &problem {
+            Some(problem) if said.as_ref() != Some(problem) => warn!(problem, "no snapshot is written"),
+            None if said.is_some() => info!("snapshots are written again"),
+            _ => {}
+        }
+        said = problem;
+        let now = replica.written_elsewhere();
+        if now != elsewhere && now > 0 {
+            info!(shards = now, "snapshots: another process writes those of these shards; this one keeps answering");
+        }
+        elsewhere = now;
+        tell(&is_written, started.elapsed());
+    }
+}

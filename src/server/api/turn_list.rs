@@ -1,0 +1,332 @@
+//! The turns of a bank, for interfaces that list them.
+//!
+//! In: banks and ids, the caller, and the right that the request needs. Out: turns as the memory holds them, from banks
+//! that the caller reaches. Nothing is written here.
+
+use std::{sync::Arc, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blocking_work::blocking,
+    memory_api::MemoryApi,
+    problem::ApiProblem,
+    read_limiters::ReadScope,
+    short_ids::{short_id, turns_by_id},
+};
+use crate::access::{AccessRight, Caller};
+use pipeline::{Cancellation, StoredTurn, TurnVersion};
+use ripplemem::{TurnPage, TurnPageRequest, TurnSpan};
+use types::model::{Bank, EventTime, Selector, SpeakerKind};
+
+/// Turns of a list if the request does not say.
+const LISTED: usize = 20;
+/// Most turns of a list.
+const MAX_LISTED: usize = 1_000;
+
+/// Which turns of a bank are listed.
+#[derive(Debug, Clone)]
+pub struct TurnListRequest {
+    /// The bank.
+    pub bank: Bank,
+    /// Only the turns that this id or short id means.
+    pub turn: Option<String>,
+    /// Only the turns that it takes; an empty selector takes all.
+    pub select: Selector,
+    /// Only the turns before the place that an earlier list gave as `next`.
+    pub before: Option<String>,
+    /// Most turns; 20 without it.
+    pub limit: Option<usize>,
+}
+
+/// Turns of a bank, the latest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Turns")]
+pub struct TurnList {
+    /// The bank.
+    pub bank: Bank,
+    /// The turns.
+    pub turns: Vec<TurnView>,
+    /// Turns that fit the request and are not listed, beyond `next`.
+    pub more: u64,
+    /// Where the list goes on: the `before` of another request; absent at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A turn as the memory holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnView {
+    /// Its id.
+    pub turn: String,
+    /// A short form of the id, which may stand for it.
+    pub short: String,
+    /// Who said it.
+    pub speaker: String,
+    /// What the speaker is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SpeakerKind>,
+    /// When it was said.
+    pub time: EventTime,
+    /// The conversation that it belongs to, where it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What was said, as last edited.
+    pub text: String,
+}
+
+impl TurnView {
+    /// The JSON form of a held turn.
+    #[must_use]
+    pub fn of(held: &StoredTurn) -> Self {
+        let turn = &*held.turn;
+        Self {
+            turn: turn.turn.clone(),
+            short: short_id(&turn.turn).into_owned(),
+            speaker: turn.speaker.clone(),
+            kind: turn.speaker_kind(),
+            time: turn.time,
+            session: turn.session.clone(),
+            text: turn.text.clone(),
+        }
+    }
+}
+
+/// A place in a bank's list of turns: the last turn that was listed.
+#[derive(Debug, PartialEq, Eq)]
+struct TurnCursor {
+    said_ms: i64,
+    turn: String,
+}
+
+impl TurnCursor {
+    fn of(held: &StoredTurn) -> Self {
+        Self { said_ms: held.turn.time.unix_ms, turn: held.turn.turn.clone() }
+    }
+
+    fn parse(text: &str) -> Result<Self, ApiProblem> {
+        let parsed = text.split_once(':').and_then(|(said_ms, turn)| Some((said_ms.parse().ok()?, turn.to_owned())));
+        let (said_ms, turn) = parsed
+            .ok_or_else(|| ApiProblem::invalid(format!("before: {text:?}; send the `next` of an earlier list")))?;
+        Ok(Self { said_ms, turn })
+    }
+
+    /// Keeps only the turns before this place, by time. If its turn is gone, turns with the same time are listed again
+    /// rather than left out.
+    fn cut(&self, held: &mut Vec<StoredTurn>) {
+        let own = held.iter().position(|held| held.turn.turn == self.turn);
+        let end = own.unwrap_or_else(|| held.partition_point(|held| held.turn.time.unix_ms <= self.said_ms));
+        held.truncate(end);
+    }
+}
+
+impl std::fmt::Display for TurnCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.said_ms, self.turn)
+    }
+}
+
+impl MemoryApi {
+    /// The banks that hold something, that `passes` lets through and that the caller reaches.
+    ///
+    /// # Errors
+    /// [`ApiProblem`] if the caller lacks the right in `asked`.
+    pub(crate) fn banks_where(
+        &self,
+        who: &Caller,
+        right: AccessRight,
+        asked: &Bank,
+        passes: &dyn Fn(&Bank) -> bool,
+    ) -> Result<Vec<Bank>, ApiProblem> {
+        who.may_in(right, asked)?;
+        Ok(self.memory.banks_where(&|bank| passes(bank) && who.reaches(bank)))
+    }
+
+    /// The turns of a bank that the request names, the latest first.
+    ///
+    /// # Errors
+    /// [`ApiProblem`] for a wrong field, without the right to read, or if the log failed.
+    pub async fn list(&self, who: &Caller, list: TurnListRequest) -> Result<TurnList, ApiProblem> {
+        let TurnListRequest { bank, turn, select, before, limit } = list;
+        let limit = limit.unwrap_or(LISTED);
+        if !(1..=MAX_LISTED).contains(&limit) {
+            return Err(ApiProblem::invalid(format!("limit: {limit}; allowed is 1 to {MAX_LISTED}")));
+        }
+        if !select.is_empty() {
+            select.check().map_err(|problem| ApiProblem::invalid(problem.to_string()))?;
+        }
+        let before = before.map(|place| TurnCursor::parse(&place)).transpose()?;
+        who.may_in(AccessRight::Read, &bank)?;
+        self.check_here(&bank)?;
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        // A page is read from the places of its turns, without the others.
+        let is_page = turn.is_none() && select.is_empty();
+        let reads = if is_page { ReadScope::Little } else { ReadScope::AllOfIt };
+        let held = move |cancellation: &Cancellation| {
+            let mut count = None;
+            let held = match &turn {
+                Some(turn) => turns_by_id(&memory, &of, turn, cancellation),
+                None if select.is_empty() => {
+                    let until_ms = before.as_ref().map(|before| before.said_ms);
+                    let page =
+                        memory.page_of_turns(std::slice::from_ref(&of), TurnPageRequest { until_ms, skip: 0, limit });
+                    page.map(|page| {
+                        count = Some(page.count);
+                        page.turns
+                    })
+                }
+                None => memory.selected_turns(&of, &select, cancellation),
+            };
+            let mut held = held?;
+            if turn.is_some() && !select.is_empty() {
+                let selection = select.compile().map_err(|problem| ApiProblem::invalid(problem.to_string()))?;
+                held.retain(|held| selection.takes(&held.turn));
+            }
+            // Of a page, the turns that are not on it lie in front of it.
+            let in_front = count.map_or(0, |count| count - held.len());
+            if let Some(before) = before {
+                before.cut(&mut held);
+            }
+            Ok((held, in_front))
+        };
+        let (held, in_front) = self.read(who, &bank, reads, held).await?;
+        let more = (in_front + held.len()).saturating_sub(limit) as u64;
+        let turns: Vec<&StoredTurn> = held.iter().rev().take(limit).collect();
+        let next = turns.last().filter(|_| more > 0).map(|last| TurnCursor::of(last).to_string());
+        Ok(TurnList { bank, turns: turns.into_iter().map(TurnView::of).collect(), more, next })
+    }
+
+    /// All turns of a bank by time, each as last edited. Reads all records of the bank.
+    ///
+    /// # Errors
+    /// [`ApiProblem`] without the right in the bank, or if the log failed.
+    pub(crate) async fn turns(
+        &self,
+        who: &Caller,
+        right: AccessRight,
+        bank: &Bank,
+    ) -> Result<Vec<StoredTurn>, ApiProblem> {
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        let turns = move |cancellation: &Cancellation| Ok(memory.turns(&of, &|_| true, cancellation)?);
+        self.read_in_scope(who, right, bank, ReadScope::AllOfIt, turns).await
+    }
+
+    /// The turns of a bank with these ids, by time; those that it does not hold are left out.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn turns_by_ids(
+        &self,
+        who: &Caller,
+        right: AccessRight,
+        bank: &Bank,
+        ids: Vec<String>,
+    ) -> Result<Vec<StoredTurn>, ApiProblem> {
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        self.read_in_scope(who, right, bank, ReadScope::Little, move |_| Ok(memory.turns_by_ids(&of, &ids)?)).await
+    }
+
+    /// A page of the turns of some banks, the latest first.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn page_of_turns(
+        &self,
+        who: &Caller,
+        banks: Vec<Bank>,
+        of: TurnPageRequest,
+    ) -> Result<TurnPage, ApiProblem> {
+        banks.iter().try_for_each(|bank| who.may_in(AccessRight::Read, bank))?;
+        let Some(first) = banks.first().cloned() else { return Ok(TurnPage { turns: Vec::new(), count: 0 }) };
+        let memory = Arc::clone(&self.memory);
+        let page = move |_: &Cancellation| {
+            let mut page = memory.page_of_turns(&banks, of)?;
+            page.turns.reverse();
+            Ok(page)
+        };
+        self.read(who, &first, ReadScope::Little, page).await
+    }
+
+    /// How many turns a bank has, and from when to when; None without one.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn span_of_turns(&self, who: &Caller, bank: &Bank) -> Result<Option<TurnSpan>, ApiProblem> {
+        let (memory, of) = (Arc::clone(&self.memory), bank.clone());
+        self.read(who, bank, ReadScope::Little, move |_| Ok(memory.span_of_turns(&of)?)).await
+    }
+
+    /// When the versions at these offsets of the turns topic were appended, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn append_ms(
+        &self,
+        who: &Caller,
+        right: AccessRight,
+        versions: Vec<(Bank, u64)>,
+    ) -> Result<Vec<Option<i64>>, ApiProblem> {
+        versions.iter().try_for_each(|(bank, _)| who.may_in(right, bank))?;
+        let Some(first) = versions.first().map(|(bank, _)| bank.clone()) else { return Ok(Vec::new()) };
+        let memory = Arc::clone(&self.memory);
+        let times = move |cancellation: &Cancellation| {
+            let each = versions.iter().map(|(bank, offset)| {
+                cancellation.check()?;
+                memory.append_ms(bank, *offset)
+            });
+            Ok(each.collect::<Result<Vec<_>, _>>()?)
+        };
+        self.read_in_scope(who, right, &first, ReadScope::Little, times).await
+    }
+
+    /// The versions of a turn that the memory holds, oldest first.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub(crate) async fn versions(&self, who: &Caller, bank: &Bank, turn: &str) -> Result<Vec<TurnVersion>, ApiProblem> {
+        let (memory, of, turn) = (Arc::clone(&self.memory), bank.clone(), turn.to_owned());
+        let versions = move |cancellation: &Cancellation| Ok(memory.versions(&of, &turn, cancellation)?);
+        self.read(who, bank, ReadScope::AllOfIt, versions).await
+    }
+
+    /// Waits until lists and answers reflect every turn of these banks that is durable now.
+    ///
+    /// # Errors
+    /// [`ApiProblem`] if the wait was too short, or if the log failed.
+    pub(crate) async fn wait_until_extracted(&self, banks: &[Bank], wait: Duration) -> Result<(), ApiProblem> {
+        let (memory, banks) = (Arc::clone(&self.memory), banks.to_vec());
+        let awaited = blocking(move || Ok(memory.end_of(&banks)?)).await?;
+        if self.reflects(&awaited, wait).await {
+            return Ok(());
+        }
+        Err(self.not_reflected_problem("some durable turns are not extracted yet; ask again in a moment"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::model::Turn;
+
+    #[test]
+    fn a_list_goes_on_behind_a_turn_also_once_that_is_gone() {
+        let held = |id: &str, second: i64| {
+            let time = EventTime::new(second * 1_000, 0).unwrap();
+            let turn = Turn::new(Bank::parse("b").unwrap(), id, "Ann", "hi", time);
+            StoredTurn { turn: Arc::new(turn), offset: 0, recorded_ms: 0 }
+        };
+        let all = || vec![held("1", 1), held("2", 2), held("3", 2), held("4", 3)];
+        let before = |place: &str, mut of: Vec<StoredTurn>| {
+            TurnCursor::parse(place).unwrap().cut(&mut of);
+            of.iter().map(|held| held.turn.turn.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(before(&TurnCursor::of(&all()[2]).to_string(), all()), ["1", "2"]);
+        let without: Vec<StoredTurn> = all().into_iter().filter(|held| held.turn.turn != "3").collect();
+        assert_eq!(before("2000:3", without), ["1", "2"]);
+        assert_eq!(before("2000:a:b", all()), ["1", "2", "3"]);
+        assert!(TurnCursor::parse("yesterday").is_err() && TurnCursor::parse("x:1").is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! What those who follow a bank are sent, each with one JSON form.
+//!
+//! Values without behaviour, but for the change of a record as an event. `schemas/openapi.v1.json` is made of these
+//! types.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::question_event_forms::StreamNotice;
+use crate::api::ApiProblem;
+use replica::{RecordChange, TurnRevision, WrittenWindow};
+use types::model::{Bank, EventTime, LogPosition, UnitId};
+
+/// What one who follows a bank is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BankEvent {
+    /// A version of a turn was read.
+    Turn(ArrivedTurn),
+    /// A closed window was written.
+    Window(ClosedWindow),
+    /// The bank has another unit.
+    UnitAdded(AddedUnit),
+    /// The bank has a unit no more.
+    UnitRemoved(RemovedUnit),
+    /// Edges came or went.
+    Edges(EdgeChangeCounts),
+    /// A record of the bank became a dead letter.
+    Rejected(RejectedRecord),
+    /// Some events are left out.
+    Skipped(SkippedEvents),
+    /// All that led to these counts was sent; its id is for those who come back.
+    Progress(String, BankProgress),
+    /// What happened since the last progress is not known.
+    Reset(StreamNotice),
+    /// The stream ends, for this reason.
+    Problem(ApiProblem),
+    /// Nothing happened in the time of this call.
+    Quiet,
+}
+
+/// `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is told after a
+/// later version was read has no words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArrivedTurn {
+    /// Its id.
+    pub turn: String,
+    /// Who said it; empty if a later version was read.
+    pub speaker: String,
+    /// When it was said.
+    pub time: EventTime,
+    /// The session that it lies in.
+    pub session: String,
+    /// What was said, at most 1,000 characters; empty if it is deleted, or a later version was read.
+    pub text: String,
+    /// Whether the text is cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// Whether this version deletes the turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+}
+
+/// `window`: a closed window was written, for the first time or again because its turns or units changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedWindow {
+    /// The session that it lies in.
+    pub session: String,
+    /// Ordinal, in the session, of its first turn.
+    pub start: u32,
+    /// The ids of its turns that are not deleted. A window that is too large for one record comes in parts.
+    pub turns: Vec<String>,
+}
+
+/// `unit_added`: the bank has another unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddedUnit {
+    /// The unit.
+    pub id: UnitId,
+    /// What it says, cut to 80 characters; empty if a turn of it was edited or deleted since.
+    pub label: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The session that its turns lie in.
+    pub session: String,
+    /// The turns that it was made from.
+    pub turns: Vec<String>,
+}
+
+/// `unit_removed`: the bank has a unit no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemovedUnit {
+    /// The unit.
+    pub id: UnitId,
+    /// What it said, cut to 80 characters, where its coming is still kept and no turn of it was edited or deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// `rejected`: a record of the bank became a dead letter: a turn that could not be read, or a window of which the
+/// language model's reply, or a text, could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RejectedRecord {
+    /// The offset of its dead letter, in the topic of dead letters.
+    pub offset: u64,
+    /// The id of the turn, where the record states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// What was wrong, and what to do; empty if the turn was deleted since.
+    pub reason: String,
+}
+
+/// `edges`: how many edges came and went since the last progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ChangedEdges")]
+pub struct EdgeChangeCounts {
+    /// Edges that there were not.
+    pub added: u64,
+    /// Edges that there are no more.
+    pub removed: u64,
+}
+
+/// `skipped`: events are left out here, because too much happened at once or they were read too slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Skipped")]
+pub struct SkippedEvents {
+    /// How many.
+    pub events: u64,
+}
+
+/// `progress` of a bank: everything up to these offsets was sent, and this is what the bank holds as of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BankProgress {
+    /// The bank.
+    pub bank: Bank,
+    /// Units.
+    pub units: u64,
+    /// Semantic edges.
+    pub semantic_edges: u64,
+    /// Structural edges.
+    pub structural_edges: u64,
+    /// The offsets that this reflects.
+    pub reflects: Vec<LogPosition>,
+}
+
+impl From<RecordChange> for BankEvent {
+    fn from(change: RecordChange) -> Self {
+        match change {
+            RecordChange::Turn(TurnRevision { turn, speaker, time, session, text, is_cut, is_deleted }) => {
+                Self::Turn(ArrivedTurn { turn, speaker, time, session, text, cut: is_cut, deleted: is_deleted })
+            }
+            RecordChange::Window(WrittenWindow { session, start, turns }) => {
+                Self::Window(ClosedWindow { session, start, turns })
+            }
+        }
+    }
+}

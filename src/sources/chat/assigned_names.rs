@@ -1,0 +1,32 @@
+//! The names that a live source has given, as they are kept from run to run.
+//!
+//! In: banks and sessions of conversations, and speakers of accounts. Out: the same as JSON. Never holds the text of a
+//! message. Each run decides again whether a conversation is read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The names that were given so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AssignedNames {
+    /// The bank template under which they were given: with another template, conversations get new banks.
+    pub template: String,
+    /// Where each conversation goes.
+    pub places: Vec<AssignedRoute>,
+    /// By bank, the speaker of each account.
+    pub people: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Where a conversation goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AssignedRoute {
+    /// The workspace of the conversation.
+    pub workspace: Option<String>,
+    /// The platform's id of the conversation.
+    pub id: String,
+    /// Its bank.
+    pub bank: String,
+    /// Its session, if several conversations share the bank.
+    pub session: Option<String>,
+}

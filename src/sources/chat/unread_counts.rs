@@ -1,0 +1,47 @@
+//! What was not read of records that were, counted by name.
+
+use std::collections::BTreeMap;
+
+/// How many names are counted separately.
+const MAX_NAMES: usize = 64;
+
+/// The parts that were not read, of records that were; counted by name.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct UnreadCounts(BTreeMap<String, u64>);
+
+impl UnreadCounts {
+    /// Counts a part that was not read.
+    pub(crate) fn add(&mut self, name: &str) {
+        self.add_many(name, 1);
+    }
+
+    /// Counts what another one has counted.
+    pub(crate) fn take(&mut self, other: &mut Self) {
+        std::mem::take(&mut other.0).iter().for_each(|(name, count)| self.add_many(name, *count));
+    }
+
+    fn add_many(&mut self, name: &str, count: u64) {
+        let name = if self.0.len() < MAX_NAMES || self.0.contains_key(name) { name } else { "other fields" };
+        *self.0.entry(name.to_owned()).or_default() += count;
+    }
+
+    /// The counts by name.
+    pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_beyond_the_limit_are_counted_together() {
+        let mut unread = UnreadCounts::default();
+        (0..2 * MAX_NAMES).for_each(|n| unread.add(&n.to_string()));
+        assert_eq!((unread.counts().len(), unread.counts()["other fields"]), (MAX_NAMES + 1, MAX_NAMES as u64));
+        let mut all = UnreadCounts::default();
+        all.take(&mut unread);
+        assert_eq!((all.counts().len(), unread.counts().len()), (MAX_NAMES + 1, 0));
+    }
+}

@@ -1,0 +1,65 @@
+//! The types of the whole system, and the limits of what may enter it.
+//!
+//! In: plain values. Out: types that all crates share, each with one JSON form (the schemas in `schemas/topics` are
+//! generated from here). Never imports another of our crates, reads a clock or opens a file.
+//!
+//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `flat_comparison`, `evidence` and `explanation` in the
+//! data's order; `hidden_id` keeps phone numbers and mail addresses out of ids; `normal_form` is the form in which words
+//! are compared; `model_usage` is what a language model used; `export` is the file in which a bank moves to another log.
+
+mod bank;
+mod channel;
+mod evidence;
+mod explanation;
+mod export;
+mod field_error;
+mod flat_comparison;
+mod hidden_id;
+mod language;
+mod limits;
+mod model_usage;
+mod normal_form;
+mod selector;
+mod time;
+mod turn;
+mod unique_json;
+mod unit;
+mod unspaced;
+mod vector;
+
+pub use bank::{Bank, BankKey};
+pub use channel::Channel;
+pub use evidence::{
+    ConsideredUnit, ContextTokens, EdgeRecord, EdgeStep, Evidence, EvidenceNotice, EvidenceUnit, Excerpt,
+    FamiliarityScale, FamiliarityTerms, LogPosition, NearMiss, NoticeCode, PartLogit, Plan, PrecedingTurn, Provenance,
+    Question, QuestionCues, QuestionRefusal, RecallRound, RefusalCode, RerankResult, Score, ScoringScope, Target,
+    Trace, WalkTrace, WalkUnit, WalkUnitState,
+};
+pub use explanation::{
+    ExplainedSubject, Explanation, ExplanationQuery, ExplanationStep, ExplanationStepName, ExplanationStepNumbers,
+    ExplanationStepState, SiblingPart, SubjectId,
+};
+pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
+pub use field_error::FieldError;
+pub use flat_comparison::{FlatComparison, FlatRanking, FlatUnit};
+pub use hidden_id::{IdSalt, holds_contact, is_hidden};
+pub use language::Language;
+pub use limits::{
+    FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_BANK_CHARACTERS, MAX_NAME_BYTES, MAX_NEAR_MISSES, MAX_QUESTION_BYTES,
+    MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
+};
+pub use model_usage::ModelUsage;
+pub use normal_form::{NormalFormReader, normal_form};
+pub use selector::{CompiledSelector, MAX_SELECTED_IDS, MAX_SELECTED_NAMES, Selector};
+pub use time::{EventTime, Interval};
+pub use turn::{
+    Attachment, DeadLetter, IdleMark, InputPosition, SessionEnd, SessionId, SpeakerKind, Turn, TurnDeletion, TurnEvent,
+    Window, WindowId, WindowTurn, stated_bank,
+};
+pub use unique_json::UniqueJson;
+pub use unit::{
+    Cues, IN_PART, MemoryKey, MemoryRecord, ModelRef, SpannedText, TextFeatures, TextRange, Unit, UnitId, UnitPart,
+    WindowState, canonical_name,
+};
+pub use unspaced::is_word_by_itself;
+pub use vector::Vector;

@@ -1,0 +1,351 @@
+//! Selects turns, to list them or to forget them.
+//!
+//! In: what the caller names: ids, people, times, a session, a thread. Out: whether a turn is selected. A selector that
+//! names nothing is refused, so that an empty form never means everything; one that names too much is refused, too.
+//! Each name is brought into its compared form once, and a turn is compared with all of them at once: what a turn costs
+//! does not depend on how many names there are. Looks nothing up.
+
+use std::collections::HashSet;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use unicode_normalization::char::is_combining_mark;
+
+use super::{
+    EventTime, FieldError, MAX_NAME_BYTES, Turn, normal_form::normal_form, unit::canonical_name,
+    unspaced::is_word_by_itself,
+};
+
+/// Most ids of turns of one selector.
+pub const MAX_SELECTED_IDS: usize = 10_000;
+/// Most speakers of one selector, and most names that are mentioned.
+pub const MAX_SELECTED_NAMES: usize = 1_000;
+
+/// Turns of a bank. A turn must fit each field that is set; within one, any of its values. A person's turns are those
+/// that they said, and those that mention them: `speakers` and `mentions` are one such field.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Selector {
+    /// Their ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
+    /// Who said them: names as they are written, without regard to capitals and spaces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub speakers: Vec<String>,
+    /// Said at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<EventTime>,
+    /// Said before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<EventTime>,
+    /// Of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Of this thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// Those whose words hold one of these names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<String>,
+    /// Every turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+impl Selector {
+    /// Checks that it names something, not too much, and that a turn can satisfy it.
+    ///
+    /// # Errors
+    /// [`FieldError`] names the field.
+    pub fn check(&self) -> Result<(), FieldError> {
+        for (field, names, most) in [
+            ("turns", &self.turns, MAX_SELECTED_IDS),
+            ("speakers", &self.speakers, MAX_SELECTED_NAMES),
+            ("mentions", &self.mentions, MAX_SELECTED_NAMES),
+        ] {
+            if names.len() > most {
+                let problem = format!("{} are named, more than {most}", names.len());
+                return Err(FieldError::new(field, problem, "divide the request"));
+            }
+            if let Some(long) = names.iter().map(String::len).find(|bytes| *bytes > MAX_NAME_BYTES) {
+                let problem = format!("one of them is {long} bytes long, more than {MAX_NAME_BYTES}");
+                return Err(FieldError::new(field, problem, "give a shorter one"));
+            }
+        }
+        if self.is_empty() {
+            return Err(FieldError::new(
+                "all",
+                "nothing is named",
+                "name turns, speakers, since, until, a session, a thread or mentions, or set all",
+            ));
+        }
+        if self.all && *self != (Self { all: true, ..Self::default() }) {
+            return Err(FieldError::new("all", "further fields are set", "set all alone, or leave it out"));
+        }
+        let empty = |names: &[String]| names.iter().any(|name| name.trim().is_empty());
+        for (field, names) in [("turns", &self.turns), ("speakers", &self.speakers), ("mentions", &self.mentions)] {
+            if empty(names) {
+                return Err(FieldError::new(field, "one of them is empty", "leave it out"));
+            }
+        }
+        // Such a name has no words, and would be found in every text.
+        if self.mentions.iter().any(|name| words(name).trim().is_empty()) {
+            return Err(FieldError::new("mentions", "one of them has no letter and no digit", "give a name"));
+        }
+        for (field, time) in [("since", self.since), ("until", self.until)] {
+            time.map_or(Ok(()), |time| time.check_offset(field))?;
+        }
+        match (self.since, self.until) {
+            (Some(since), Some(until)) if since.unix_ms >= until.unix_ms => {
+                Err(FieldError::new("until", "it is not after since", "give a later time"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it names nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same, ready to be compared with turns.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn compile(&self) -> Result<CompiledSelector<'_>, FieldError> {
+        self.check()?;
+        let mentions: Vec<String> = self.mentions.iter().map(|name| words(name)).collect();
+        // A table of all transitions would take many times as much memory.
+        let finder = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&mentions);
+        let finder = (!mentions.is_empty()).then(finder).transpose();
+        Ok(CompiledSelector {
+            select: self,
+            ids: self.turns.iter().map(String::as_str).collect(),
+            speakers: self.speakers.iter().map(|name| compared_form(name)).collect(),
+            mentions: finder.map_err(|error| FieldError::new("mentions", error.to_string(), "name fewer"))?,
+        })
+    }
+}
+
+/// A selector whose names were brought into the form in which they are compared.
+#[derive(Debug, Clone)]
+pub struct CompiledSelector<'s> {
+    select: &'s Selector,
+    ids: HashSet<&'s str>,
+    speakers: HashSet<String>,
+    /// Finds the mentioned names in the words of a text; none where none is named.
+    mentions: Option<AhoCorasick>,
+}
+
+impl CompiledSelector<'_> {
+    /// Whether a turn is selected.
+    #[must_use]
+    pub fn takes(&self, turn: &Turn) -> bool {
+        let Selector { since, until, session, thread, all, .. } = self.select;
+        if *all {
+            return true;
+        }
+        let at = turn.time.unix_ms;
+        let names_people = !self.speakers.is_empty() || self.mentions.is_some();
+        (self.ids.is_empty() || self.ids.contains(turn.turn.as_str()))
+            && since.is_none_or(|since| at >= since.unix_ms)
+            && until.is_none_or(|until| at < until.unix_ms)
+            && session.as_ref().is_none_or(|session| turn.session.as_ref() == Some(session))
+            && thread.as_ref().is_none_or(|thread| turn.thread.as_ref() == Some(thread))
+            && (!names_people || self.is_said_by(turn) || self.is_mentioned(turn))
+    }
+
+    fn is_said_by(&self, turn: &Turn) -> bool {
+        !self.speakers.is_empty() && self.speakers.contains(&compared_form(&turn.speaker))
+    }
+
+    /// Whether the turn's words, or those of its attachments, contain a name from `mentions`.
+    fn is_mentioned(&self, turn: &Turn) -> bool {
+        let Some(mentions) = &self.mentions else { return false };
+        let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
+        std::iter::once(turn.text.as_str()).chain(captions).any(|text| mentions.is_match(&words(text)))
+    }
+}
+
+/// A name in a form that is the same however it is typed.
+fn compared_form(name: &str) -> String {
+    #[cfg(test)]
+    tests::count();
+    canonical_name(&normal_form(name))
+}
+
+/// The words of a text in normal form, with a space before and after each. Marks belong to the letter before them; each
+/// letter of a script without spaces is a word.
+fn words(text: &str) -> String {
+    #[cfg(test)]
+    tests::count();
+    let (mut out, mut before) = (String::from(" "), None::<char>);
+    for letter in normal_form(text).chars() {
+        if before.is_some() && is_combining_mark(letter) {
+            out.push(letter);
+            continue;
+        }
+        let ends = |before| !letter.is_alphanumeric() || is_word_by_itself(before) || is_word_by_itself(letter);
+        if before.is_some_and(ends) {
+            out.push(' ');
+        }
+        before = Some(letter).filter(|letter| letter.is_alphanumeric());
+        out.extend(before);
+    }
+    if before.is_some() {
+        out.push(' ');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::model::{Attachment, Bank};
+
+    thread_local! {
+        /// Names and texts that were brought into their compared form.
+        static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        COMPARED.set(COMPARED.get() + 1);
+    }
+
+    fn turn(id: &str, speaker: &str, text: &str, day: u8) -> Turn {
+        let time = EventTime::parse(&format!("2024-05-{day:02}T10:00:00Z")).unwrap();
+        Turn::new(Bank::parse("b").unwrap(), id, speaker, text, time)
+    }
+
+    fn taken(selector: &Selector) -> Vec<String> {
+        let caption = Attachment { caption: Some("Ann on a pier".to_owned()), ..Attachment::default() };
+        let turns = [
+            Turn { session: Some("s".to_owned()), ..turn("1", "Ann Lee", "I moved.", 1) },
+            Turn { thread: Some("t".to_owned()), ..turn("2", "Bo", "ann  lee's kayak", 2) },
+            turn("3", "Bo", "Annually.", 3),
+            Turn { attachments: vec![caption], ..turn("4", "Cy", "", 4) },
+        ];
+        let selection = selector.compile().unwrap();
+        turns.iter().filter(|turn| selection.takes(turn)).map(|turn| turn.turn.clone()).collect()
+    }
+
+    fn names(of: &[&str]) -> Vec<String> {
+        of.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn each_field_narrows_and_mentions_add_to_speakers_alone() {
+        let at = |day: u8| EventTime::parse(&format!("2024-05-{day:02}T10:00:00Z")).ok();
+        let none = Selector::default;
+        assert_eq!(taken(&Selector { all: true, ..none() }), ["1", "2", "3", "4"]);
+        assert_eq!(taken(&Selector { turns: names(&["3", "9"]), ..none() }), ["3"]);
+        assert_eq!(taken(&Selector { speakers: names(&[" ann  LEE"]), ..none() }), ["1"]);
+        assert_eq!(
+            taken(&Selector { speakers: names(&["Ann"]), ..none() }),
+            [""; 0],
+            "another person, for all we know"
+        );
+        assert_eq!(taken(&Selector { since: at(2), until: at(4), ..none() }), ["2", "3"]);
+        assert_eq!(taken(&Selector { speakers: names(&["bo"]), since: at(3), ..none() }), ["3"]);
+        assert_eq!(taken(&Selector { session: Some("s".to_owned()), ..none() }), ["1"]);
+        assert_eq!(taken(&Selector { thread: Some("t".to_owned()), ..none() }), ["2"]);
+        let mentions = names(&["Ann"]);
+        assert_eq!(taken(&Selector { mentions: mentions.clone(), ..none() }), ["2", "4"]);
+        assert_eq!(taken(&Selector { mentions: mentions.clone(), since: at(3), ..none() }), ["4"], "times narrow it");
+        let thread = Some("t".to_owned());
+        assert_eq!(taken(&Selector { mentions: mentions.clone(), thread, ..none() }), ["2"]);
+        assert_eq!(taken(&Selector { speakers: names(&["Ann Lee"]), mentions, until: at(4), ..none() }), ["1", "2"]);
+    }
+
+    #[test]
+    fn names_are_found_in_scripts_without_spaces_and_however_letters_are_composed() {
+        let finds =
+            |select: Selector, speaker: &str, text: &str| select.compile().unwrap().takes(&turn("1", speaker, text, 1));
+        let mentions =
+            |name: &str, text: &str| finds(Selector { mentions: names(&[name]), ..Selector::default() }, "Bo", text);
+        let found = [
+            ("小明", "我昨天见到小明了"),
+            ("ann", "我昨天见到Ann了"),
+            ("สมชาย", "เมื่อวานฉันเจอสมชายที่ตลาด"),
+            ("アン", "ｱﾝです"),
+            ("Jos\u{e9}", "It was Jose\u{301}."),
+            ("Jose\u{301}", "It was JOS\u{c9}."),
+            ("विद्या", "कल विद्या आई"),
+            ("Ann", "\u{2764}\u{fe0f}Ann"),
+            ("ärzte", "Die ÄRZTE."),
+            ("Straße", "DIE STRASSE"),
+            ("Ann", "A\u{ad}nn"),
+            ("김민수", "\u{1100}\u{1175}\u{11b7}민수 씨"),
+        ];
+        for (name, text) in found {
+            assert!(mentions(name, text), "{name:?} in {text:?}");
+        }
+        for (name, text) in [("小明", "小王和明明"), ("สม", "ส้ม"), ("Jose", "It was Jose\u{301}."), ("विद", "विद्या")]
+        {
+            assert!(!mentions(name, text), "{name:?} in {text:?}");
+        }
+        for (name, speaker) in [("Jos\u{e9} Ruiz", "Jose\u{301}  ruiz"), ("Jose\u{301} Ruiz", "JOS\u{c9} Ruiz")] {
+            assert!(finds(Selector { speakers: names(&[name]), ..Selector::default() }, speaker, "Hello."), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_brought_into_its_compared_form_once_however_many_turns_there_are() {
+        let many = |of: &str| (0..MAX_SELECTED_NAMES).map(|n| format!("{of} {n}")).collect::<Vec<_>>();
+        let select = Selector { speakers: many("Ann"), mentions: many("Bo"), ..Selector::default() };
+        let turns: Vec<Turn> = (0..2_000).map(|n| turn("1", "Ann 7", &format!("I met bo  {n}."), 1)).collect();
+        COMPARED.set(0);
+        // A name without a letter is looked for among the mentions, which takes their words once more.
+        let selection = select.compile().unwrap();
+        assert_eq!(COMPARED.get(), 3 * MAX_SELECTED_NAMES);
+        COMPARED.set(0);
+        assert!(turns.iter().all(|turn| selection.takes(turn)));
+        assert_eq!(COMPARED.get(), turns.len(), "the speaker of each");
+        let mentions = Selector { speakers: Vec::new(), ..select };
+        let selection = mentions.compile().unwrap();
+        COMPARED.set(0);
+        assert_eq!(turns.iter().filter(|turn| selection.takes(turn)).count(), MAX_SELECTED_NAMES, "whole words alone");
+        assert_eq!(COMPARED.get(), turns.len(), "the text of each");
+    }
+
+    #[test]
+    fn too_many_names_and_too_long_ones_are_refused_by_field_limit_and_number() {
+        let many = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+        let none = Selector::default;
+        for (field, most) in
+            [("turns", MAX_SELECTED_IDS), ("speakers", MAX_SELECTED_NAMES), ("mentions", MAX_SELECTED_NAMES)]
+        {
+            let of = |names: Vec<String>| match field {
+                "turns" => Selector { turns: names, ..none() },
+                "speakers" => Selector { speakers: names, ..none() },
+                _ => Selector { mentions: names, ..none() },
+            };
+            of(many(most)).check().unwrap();
+            let refused = of(many(most + 1)).check().unwrap_err();
+            assert_eq!(refused.field, field);
+            for said in [most.to_string(), (most + 1).to_string(), "divide".to_owned()] {
+                assert!(refused.to_string().contains(&said), "{refused}");
+            }
+            let long = "x".repeat(MAX_NAME_BYTES + 1);
+            of(vec![long[1..].to_owned()]).check().unwrap();
+            let refused = of(vec![long]).compile().unwrap_err();
+            assert!(refused.field == field && refused.to_string().contains("257 bytes"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_names_nothing_or_contradicts_itself_is_refused() {
+        let at = |text: &str| EventTime::parse(text).ok();
+        let wrong = |selector: Selector, field: &str| assert_eq!(selector.check().unwrap_err().field, field);
+        wrong(Selector::default(), "all");
+        wrong(Selector { all: true, turns: names(&["1"]), ..Selector::default() }, "all");
+        wrong(Selector { speakers: names(&[" "]), ..Selector::default() }, "speakers");
+        wrong(Selector { mentions: names(&["?!"]), ..Selector::default() }, "mentions");
+        let (since, until) = (at("2024-05-02T00:00:00Z"), at("2024-05-01T00:00:00Z"));
+        wrong(Selector { since, until, ..Selector::default() }, "until");
+    }
+}
