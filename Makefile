@@ -125,6 +125,7 @@ bench-http: setup
 FEATURES := --features ripplemem/otlp,ripplemem/qwen3
 check:
 	cargo fmt --all --check
+	scripts/words
 	cargo clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings
 	cargo clippy --locked $(DEMO),qwen3 -- -D warnings
 	cargo clippy --locked --no-default-features --features qwen3 -- -D warnings

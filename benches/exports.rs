@@ -78,7 +78,7 @@ fn read(format: &str, path: &Path, home: Option<&Path>) {
     );
 }
 
-/// Writes an export of about so many bytes; returns what is to be read.
+/// Writes an export of about that many bytes; returns what is to be read.
 fn write(format: &str, home: &Path, bytes: u64) -> std::path::PathBuf {
     let (path, before, between, after) = match format {
         "slack" => (home.join("export"), "", "", ""),

@@ -1,4 +1,4 @@
-//! Questions over HTTP, by `oha`, beside the same questions asked of the front in this process, and beside Mem0's
+//! Questions over HTTP, by `oha`, beside the same questions asked of the query queue in this process, and beside Mem0's
 //! own library on the same dialogue; puts over HTTP, one client and many: `cargo bench --bench http`.
 //!
 //! `oha` is not built here: `cargo install oha --version 1.16.0`. `RIPPLEMEM_BENCH` names one
@@ -82,7 +82,7 @@ struct Rate {
     p99: f64,
 }
 
-/// The front in this process and HTTP, in turns, on one memory.
+/// The query queue in this process and HTTP, in turns, on one memory.
 fn transport(profile: &str) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let file = home.path().join("p.toml");
@@ -115,7 +115,7 @@ fn transport(profile: &str) {
     println!("  HTTP {:.0}/s, HTTP over the front: {:.3} (medians of {ROUNDS})", median(&rates), median(&ratios));
 }
 
-/// Fills the memory until it has so many units; how many it has.
+/// Fills the memory until it has that many units; how many it has.
 fn build(pipeline: &Pipeline, units: usize) -> u64 {
     let memory = Memory::open(pipeline).expect("the memory opens");
     let count = |memory: &Memory| memory.replica().digest(None).map_or(0, |counted| counted.value.units);
@@ -157,7 +157,7 @@ fn question(n: usize) -> Question {
     Question::new(bank(n * 37), format!("Where did Ann see {}?", words(n * 91, 5)))
 }
 
-/// The front, asked by threads of this process.
+/// The query queue, asked by threads of this process.
 fn in_process(memory: &Memory, questions: &[Question]) -> Rate {
     let (stop, next) = (AtomicBool::new(false), AtomicUsize::new(0));
     let started = Instant::now();

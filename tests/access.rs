@@ -230,7 +230,7 @@ fn the_audit_log_has_those_who_left_those_from_elsewhere_and_those_who_were_refu
     let body = json!({"turns": turns, "wait_ms": 60_000}).to_string();
     assert_eq!(service.send("POST", "/v1/turns", &bearer(&whole), body.as_bytes()).2["reflected"], true);
 
-    // Whoever deletes and closes the connection at once.
+    // A caller who deletes and closes the connection at once.
     let units = || service.send("GET", "/v1/digest?bank=acme/a", &bearer(&whole), b"").2["units"].as_u64();
     assert_eq!(units(), Some(10));
     for n in 0..10 {

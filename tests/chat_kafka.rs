@@ -114,7 +114,7 @@ fn real_chat_is_remembered_while_questions_are_answered() {
             }
             home.extracted();
         });
-        // Whoever asks gets an answer, or is told that the bank is not there yet.
+        // A caller gets an answer, or learns that the bank is not there yet.
         for Export { bank, .. } in exports.iter().cycle() {
             if done.load(Ordering::Relaxed) {
                 break;

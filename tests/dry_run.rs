@@ -76,7 +76,7 @@ fn a_dry_run_says_what_would_come_and_stores_nothing() {
     assert_eq!((&json["turns"], &json["banks"]["acme/board"]["turns"]), (&json!(4), &json!(1)));
 }
 
-/// Whoever brings talk in a language that the model does not read learns the line to write, before and after.
+/// A caller who brings talk in a language that the model does not read learns the line to write, before and after.
 #[test]
 fn a_bank_that_the_model_does_not_read_is_told_so() {
     let home = tempfile::tempdir().unwrap();

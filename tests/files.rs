@@ -1,4 +1,4 @@
-//! The files of a memory: who may read them, and what is told where they cannot be written or are gone.
+//! The files of a memory: who may read them, and what is reported where they cannot be written or are gone.
 
 #![cfg(unix)]
 

@@ -1,5 +1,5 @@
 //! The first run of a program that nobody configured: what it needs is found or brought, what is missing is said, the
-//! sample is shown, a memory is kept in the user's own directory, and the manager of services hears of the start.
+//! sample is shown, a memory is kept in the user's own directory, and the manager of services learns of the start.
 
 #![cfg(unix)]
 

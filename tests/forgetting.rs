@@ -104,7 +104,7 @@ fn forget_ann(service: &mut PipelineDriver, pipeline: &Pipeline) -> String {
     deleted.operation.operation
 }
 
-/// What a memory is that was told the same, and to delete the same turns, and never erased anything.
+/// What a memory is that got the same turns and the same deletions, and never erased anything.
 fn reference() -> GraphCensus {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), ""));

@@ -116,7 +116,7 @@ fn rejected_records_go_with_their_sender_and_by_what_they_have_in_common() {
     }
 }
 
-/// An id with a phone number has two forms, and whichever is forgotten, the other one is told too.
+/// An id with a phone number has two forms, and whichever is forgotten, the other one is reported too.
 #[test]
 fn a_forgotten_id_is_told_in_the_hidden_form_and_in_the_plain_one() {
     const PLAIN: [&str; 2] = ["Trip/+49 170 1234567", "Trip/+49 170 7654321"];

@@ -106,7 +106,7 @@ fn the_points_of_a_bank_are_those_that_a_question_about_the_past_answers_for() {
 }
 
 /// What was appended while no snapshots were written counts as one read, and its end is the first point. A question
-/// about an offset inside it is told which that is.
+/// about an offset inside it names the first that has.
 #[test]
 fn an_offset_inside_the_first_read_is_told_the_first_point() {
     let home = tempfile::tempdir().unwrap();

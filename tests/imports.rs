@@ -2,7 +2,7 @@
 //!
 //! In: paths below `src/` with their texts. Out: for each file the files whose items it names, and
 //! circles among them. A name that a `mod.rs` re-exports counts as the file that defines it, so a
-//! circle cannot hide behind a door. Tests and comments are left out; nothing is compiled.
+//! circle cannot hide behind a re-export. Tests and comments are left out; nothing is compiled.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -161,7 +161,7 @@ impl Tree {
         Some(at)
     }
 
-    /// The file that defines what an absolute path names, behind every door.
+    /// The file that defines what an absolute path names, behind every re-export.
     fn definition(&self, path: &[String], seen: &mut BTreeSet<Vec<String>>) -> Option<&PathBuf> {
         if !seen.insert(path.to_vec()) {
             return None;
@@ -180,7 +180,7 @@ impl Tree {
         Some(file)
     }
 
-    /// What a file names of others. What a door re-exports is not counted.
+    /// What a file names of others. What a module root re-exports is not counted.
     fn imports(&self, file: &Path) -> BTreeSet<&PathBuf> {
         let door = is_door(file);
         let named = self.named[file].iter().filter(|n| !(door && n.public));

@@ -27,7 +27,7 @@ use super::{
 const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whoever has rights in the topics, and writes past every owner.
+/// A caller who has rights in the topics, and writes past every owner.
 struct Attacker {
     producer: BaseProducer,
     prefix: String,

@@ -17,7 +17,7 @@ use super::{
     support::{census, open, pipeline, ripplemem},
 };
 
-/// Topics that let go of words, HTTP, and a bank that is held.
+/// Topics that drop words, HTTP, and a bank that is held.
 const SETTINGS: &str = "turns_retention_hours = 24\ndead_letters_retention_hours = 48\n\
     [http]\nlisten = \"127.0.0.1:0\"\n[[hold]]\nbank = \"held\"\nreason = \"case 7\"\n";
 const HOUR_SECONDS: i64 = 3_600;

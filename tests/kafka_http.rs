@@ -189,7 +189,7 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
     }
 }
 
-/// A follower, and how to follow anew.
+/// A follower, and how to follow again.
 struct Follower {
     path: String,
     stream: EventStream,
@@ -224,7 +224,7 @@ impl Follower {
 }
 
 /// An instance that joins takes shards from the one that had all. Who followed a question of such a shard is
-/// reset, the stream ends, and whoever follows the question where it is now has what asking there gives, also
+/// reset, the stream ends, and a client that follows the question where it is now has what asking there gives, also
 /// after the next turn.
 #[test]
 fn who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_holder() {
@@ -257,7 +257,7 @@ fn who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_
         if at == 1 {
             follower.drain();
             assert!(follower.followed.seen.contains(&"reset".to_owned()), "{bank}: {:?}", follower.followed.seen);
-            // Whoever comes back is told who has the bank.
+            // A follower who comes back learns who has the bank.
             let (status, problem) = settled(&http[0], "GET", &follower.path, &Value::Null);
             let url = format!("http://{}", http[1].address);
             assert_eq!((status, &problem["holder"]), (421, &json!(url)), "{problem}");

@@ -28,7 +28,7 @@ use super::{
 pub(crate) const BANKS: [&str; 8] = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"];
 const PARTITIONS: u32 = 4;
 const ASSIGNED: &str = "[serve]\nhold = \"assigned\"\n";
-/// A broker on a busy machine stands still for a minute at times.
+/// A broker on a busy machine waits for a minute at times.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Fewer of each bank than may wait for a turn (256), should nothing be answered meanwhile.
 const MAX_QUESTIONS: usize = 1_000;
@@ -212,7 +212,7 @@ fn instances_are_rolled_from_the_version_before() {
     rolled(&broker, "upgraded", &before);
 }
 
-/// Two instances of a build hold all shards, as every build does that is told nothing else; one of this
+/// Two instances of a build hold all shards, as every build does without other settings; one of this
 /// build is added that holds what it is assigned. Then each is stopped and started as this build, to
 /// divide the memory.
 fn rolled(broker: &Broker, prefix: &str, before: &str) {
@@ -280,7 +280,7 @@ fn a_question_in_another_partition_than_its_banks_is_forwarded_once() {
     assert!(homes.iter().all(|home| assigned(home) > 0), "the instances divide them: {told}");
 }
 
-/// A record with a key that no build reads: its shard waits before it and answers as of before.
+/// A record with a key that no build reads: its shard waits before it and answers as of earlier.
 #[test]
 fn poison_in_one_partition_stops_no_other() {
     let _turn = turn();
@@ -366,7 +366,7 @@ fn check_place(home: &Home, traffic: &Traffic) {
     assert_eq!(census(&whole), traffic.expected(), "{}", home.told());
 }
 
-/// The instances divide the memory, and whoever gets a shard continues the snapshots of the one before, which
+/// The instances divide the memory, and the instance that gets a shard continues the snapshots of the one before, which
 /// was killed or stopped.
 #[test]
 fn moved_shards_continue_from_the_snapshots_of_the_holder_before() {

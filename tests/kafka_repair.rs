@@ -1,4 +1,4 @@
-//! Records of our own topics that cannot be read, on a running service: their partition stands still, or their bank is
+//! Records of our own topics that cannot be read, on a running service: their partition waits, or their bank is
 //! quarantined, and is named; the others go on, and what an operator writes instead ends it.
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::{
 
 const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 
-/// Writes a record past every owner, as whoever has rights in the topics may.
+/// Writes a record past every owner, as those with rights in the topics may.
 fn junk(broker: &Broker, topic: &str, partition: u32, key: &[u8], value: Option<&str>) {
     let mut config = ClientConfig::new();
     let producer: BaseProducer = config.set("bootstrap.servers", broker.bootstrap()).create().unwrap();

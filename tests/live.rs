@@ -63,7 +63,7 @@ impl Home {
     }
 
     /// Follows the source while `meanwhile` runs; it gets a function that waits for a condition on the
-    /// events so far, until none has come for a minute. Returns what was told.
+    /// events so far, until none has come for a minute. Returns the events.
     pub(crate) fn follow(
         &self,
         arriving: &crossbeam_channel::Receiver<WebhookDelivery>,
@@ -124,14 +124,14 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// What a log holds, and what was told so far.
+/// What a log holds, and what was reported so far.
 pub(crate) struct Stored<'a> {
     log: &'a EmbeddedLog,
     told: &'a Mutex<Vec<LiveSourceEvent>>,
 }
 
 impl Stored<'_> {
-    /// Whether anything was told.
+    /// Whether anything was reported.
     pub(crate) fn is_told(&self) -> bool {
         !self.told.lock().unwrap().is_empty()
     }

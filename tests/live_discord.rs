@@ -13,7 +13,7 @@ use super::{
     live_platform::Platform,
 };
 
-/// An API whose channel 10 holds these messages, and that refuses so many requests for them first.
+/// An API whose channel 10 holds these messages, and that refuses that many requests for them first.
 fn discord(messages: Vec<Value>, limited: usize) -> Platform {
     let limited = Mutex::new(limited);
     Platform::start(move |own, asked| {

@@ -137,7 +137,7 @@ fn webhooks_are_stored_once_wherever_their_lease_lies() {
     assert_eq!(turns(&home), ["a signed", "channel77/1 one"]);
 
     // A second instance holds nothing at first; when the first is killed, it takes over and knows what
-    // was stored. A request of before that comes again changes nothing.
+    // was stored. A request of earlier that comes again changes nothing.
     let second = Instance::start(&home, 2);
     first.update(&update(2, 2, "two"));
     drop(first);

@@ -62,7 +62,7 @@ fn recorded_events_of_slack_become_turns_and_edits() {
     let test = "live_recorded::recorded_events_of_slack_become_turns_and_edits";
     let Some(mut payloads) = recorded(test, |value| value["type"] == "event_callback") else { return };
     assert!(payloads.len() > 15, "{}", payloads.len());
-    // Whoever published them gave several the same id, and they are of several workspaces.
+    // Their publisher gave several the same id, and they are of several workspaces.
     for (n, payload) in payloads.iter_mut().enumerate() {
         payload["event_id"] = format!("Ev{n}").into();
         payload["team_id"] = "T1".into();

@@ -206,7 +206,7 @@ fn an_invalid_reply_is_repaired_once() {
     );
 }
 
-/// A model that never ends costs a few hundred tokens, and is told what was wrong.
+/// A model that never ends costs a few hundred tokens, and learns what was wrong.
 #[test]
 fn a_reply_that_repeats_itself_is_stopped_and_repaired() {
     check("scripted+repeating=1", "", Ok("correct"), 2, 2);

@@ -1,5 +1,5 @@
 //! Questions that a client of the tools follows as resources: whom it reaches, when it ends, and what is left of
-//! it when the process that has the memory ends. What a client hears of is `follows` in
+//! it when the process that has the memory ends. What a client learns of is `follows` in
 //! `tests/python/mcp_client.py`.
 
 use std::path::Path;
@@ -93,7 +93,7 @@ fn a_token_follows_what_it_may_read_and_nothing_once_it_is_revoked() {
         put(&service, &writer, turn);
     }
     let (mine, theirs) = (Session::begin(&service, &reader), Session::begin(&service, &other));
-    // Whoever shows another token in a session of this one hears nothing of it.
+    // A caller who shows another token in a session of this one receives nothing of it.
     let intruder = Session { service: &service, headers: mine.headers.replace(&reader, &other) };
     let (mut stream, mut foreign) = (mine.listen(), intruder.listen());
     assert_eq!((stream.status, foreign.status), (200, 200));
@@ -158,7 +158,7 @@ fn what_a_session_follows_ends_with_it_and_with_the_service_and_its_other_reques
     put(&service, "", kayak("me", "1", "boathouse"));
     assert_eq!(heard(&mut stream), Some(question("me")));
     drop(stream);
-    // Nobody knows whether the last notification arrived: whoever listens again is told again.
+    // Nobody knows whether the last notification arrived: a client who listens again is notified again.
     let mut stream = session.listen();
     assert_eq!(heard(&mut stream), Some(question("me")));
     let without = Session { service: &service, headers: ACCEPTS.to_owned() };

@@ -50,7 +50,7 @@ impl ModelProxy {
         Self { endpoint, state }
     }
 
-    /// Cuts off the next `times` responses after so many bytes.
+    /// Cuts off the next `times` responses after that many bytes.
     pub(crate) fn cut(&self, times: usize, after: usize) {
         self.state.cut_after.store(after, Ordering::SeqCst);
         self.state.cuts.store(times, Ordering::SeqCst);

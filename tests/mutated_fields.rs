@@ -1,8 +1,8 @@
 //! Fields that no reader knows, put into the records of every format: no word in them disappears silently.
 //!
 //! In: exports written by hand, whose records get a field of a later version at every level, beside the words of the
-//! message and in place of them; and JSON Lines, whose form is ours. Out: the words are in a turn, or the field is told
-//! by its name.
+//! message and in place of them; and JSON Lines, whose form is ours. Out: the words are in a turn, or the field is
+//! reported by its name.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use types::config::{PrivateConversationKind, SourceSettings};
 
 use super::mutated::{Form, forms};
 
-/// A field that no reader and no door knows.
+/// A field that no reader and no route knows.
 pub(crate) const FIELD: &str = "later_field";
 
 /// The fields with the words of a record, and what is shared in it: without them it has none.
@@ -72,7 +72,7 @@ fn read_second(form: &Form, second: &Value) -> (String, Vec<String>, Vec<String>
 }
 
 /// A later version of a platform writes words into a field that no reader knows: at any level, beside the words of a
-/// message or in place of them. They are in a turn, or the field is told by its name.
+/// message or in place of them. They are in a turn, or the field is reported by its name.
 #[test]
 fn words_of_an_unknown_field_are_stored_or_told_by_its_name() {
     let of = |list: &[(&str, &'static [&'static str])], format: &str| {

@@ -4,7 +4,7 @@
 //! of texts, odd times, bytes that are no JSON, in the body, the query and the path; some bodies are packed in gzip.
 //! Seeded; a few thousand, and as many as `RIPPLEMEM_MUTATED` says. Out: no request gets a status of 500 or above but
 //! for a deadline, or the code of an internal error, nothing panics, and the log holds exactly the turns of which the
-//! answers say that they are stored. A field that no door knows is refused by its name wherever turns come in.
+//! answers say that they are stored. A field that no route knows is refused by its name wherever turns come in.
 
 use std::{
     collections::BTreeMap,
@@ -457,8 +457,8 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
     assert_eq!(turns, stored.values().sum::<u64>(), "what is in the log, and what the answers said");
 }
 
-/// A later client writes words into a field that we do not know. They are not lost without a word: the request is refused
-/// and names the field, and a webhook, which sends no request twice, has a dead letter that does.
+/// A later client writes words into a field that we do not know. They are not lost without a word: the request is
+/// refused and names the field, and a webhook, which sends no request twice, has a dead letter that does.
 #[test]
 fn an_unknown_field_with_words_is_told_by_its_name_wherever_turns_come_in() {
     const SECRET: &str = env!("CARGO_PKG_NAME");

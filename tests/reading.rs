@@ -170,7 +170,7 @@ fn an_invalid_reply_is_a_dead_letter_and_the_rules_units_stay() {
         assert_eq!(finish(&mut again), ModelExtractionReport::default());
         assert_eq!((letters(&again).len(), server.requests().len()), (1, 2));
     }
-    // The model corrects a citation outside the window when it is told.
+    // The model corrects a citation outside the window when it learns of it.
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let mut service = ingested(&server.pipeline(home.path(), "scripted+outside=1", READS));

@@ -88,7 +88,7 @@ fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
 }
 
 /// One bank writes huge turns, and deletes one; others write a word now and then.
-/// In some rounds the process is told to end, which loses as little.
+/// In some rounds the process is asked to end, which loses as little.
 #[test]
 fn a_run_that_is_killed_while_a_bank_is_behind_loses_nothing_and_doubles_nothing() {
     let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");

@@ -357,7 +357,8 @@ fn a_restore_killed_at_any_moment() {
     println!("{unfinished} of {rounds} restores were killed before their end");
 }
 
-/// History begins at the end of a read. An offset inside the first one has no answer, and is told which is the first.
+/// History begins at the end of a read. An offset inside the first one has no answer, and names the
+/// first.
 #[test]
 fn the_oldest_point_that_is_named_can_be_asked_for() {
     let home = tempfile::tempdir().unwrap();

@@ -101,7 +101,7 @@ fn at_every_progress_a_follower_has_what_asking_afresh_gives() {
                 })
             };
             let followers: Vec<_> = all.iter().map(|of| follow(*of)).collect();
-            // Whoever asks afresh all the while meets many of the followers' offsets.
+            // A caller who asks afresh all the while meets many of the followers' offsets.
             let asker = scope.spawn(|| {
                 let mut afresh = BTreeMap::new();
                 while !done.load(Ordering::Relaxed) {
@@ -295,7 +295,7 @@ fn a_service_that_ends_ends_its_streams_first() {
     }
 }
 
-/// What a wrong subscription is told, before any stream begins.
+/// How a wrong subscription is refused, before any stream begins.
 #[test]
 fn a_wrong_subscription_gets_a_problem_and_no_stream() {
     let home = tempfile::tempdir().unwrap();
@@ -467,7 +467,7 @@ fn answers_that_no_model_gives_are_bounded_and_delay_nothing_else() {
         stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n{ask}").as_bytes()).unwrap();
         stream
     };
-    // Sixteen may be awaited, by whoever needs no token; the others are refused at once.
+    // Sixteen may be awaited, by callers who need no token; the others are refused at once.
     let mut waiting: Vec<_> = (0..24).map(|_| asked()).collect();
     let mut refused = 0;
     while refused < 8 {
@@ -486,7 +486,7 @@ fn answers_that_no_model_gives_are_bounded_and_delay_nothing_else() {
     // Whatever needs no model is served.
     let more = json!({"turns": [turn("a", "2", "The kayak was painted", 2)], "wait_ms": 60_000});
     assert_eq!(service.post("/v1/turns", &more)["reflected"], true);
-    // Whoever leaves gives up the place.
+    // A caller who leaves gives up the place.
     drop(waiting);
     let mut again = asked();
     let mut text = String::new();

@@ -1,6 +1,6 @@
 //! The rules of structure that no compiler keeps: which room of a crate may import which, what the memory is
 //! built on, a contract at the top of every file, files short enough to read, pure rooms that stay pure, one module
-//! style, doors without bodies, and no circles of imports.
+//! style, module roots without bodies, and no circles of imports (decision 47).
 
 use std::{
     collections::BTreeMap,
@@ -226,9 +226,9 @@ fn a_folder_is_rooted_in_its_mod_rs() {
 }
 
 #[test]
-fn a_mod_rs_is_a_door() {
-    let is_door = |file: &Path| file.ends_with("mod.rs") || file.ends_with("lib.rs") && !file.starts_with("testing");
-    for (file, text) in sources().into_iter().filter(|(file, _)| is_door(file)) {
+fn a_mod_rs_holds_no_bodies() {
+    let is_root = |file: &Path| file.ends_with("mod.rs") || file.ends_with("lib.rs") && !file.starts_with("testing");
+    for (file, text) in sources().into_iter().filter(|(file, _)| is_root(file)) {
         let bodies = bodies(&text);
         assert!(bodies.is_empty(), "{} holds bodies; move them to files named for them: {bodies:#?}", file.display());
     }
@@ -246,12 +246,12 @@ fn bodies(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn bodies_of_a_door_are_found() {
-    let door = "//! fn\nmod a;\npub use a::{\n    A,\n};\npub const MAX: u32 = 1;\n#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
-    assert!(bodies(door).is_empty(), "{:?}", bodies(door));
+fn bodies_of_a_module_root_are_found() {
+    let root = "//! fn\nmod a;\npub use a::{\n    A,\n};\npub const MAX: u32 = 1;\n#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
+    assert!(bodies(root).is_empty(), "{:?}", bodies(root));
     for body in ["pub(super) fn f() {", "impl<T> A for T {", "pub struct S;", "pub async fn f() {", "macro_rules! m {"]
     {
-        assert_eq!(bodies(&format!("{door}{body}\n}}\n")), [body]);
+        assert_eq!(bodies(&format!("{root}{body}\n}}\n")), [body]);
     }
 }
 

@@ -443,7 +443,7 @@ fn a_rejected_record_of_a_bank_is_told_without_its_words() {
     assert!(service.stop());
 }
 
-/// A bank that its model does not read is told so for as long as it is so.
+/// A bank that its model does not read is reported for as long as it is so.
 #[test]
 fn a_bank_says_that_its_model_does_not_read_it() {
     let home = tempfile::tempdir().unwrap();

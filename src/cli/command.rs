@@ -6,7 +6,7 @@
 /// Defines `CliCommand` from a list of commands.
 macro_rules! commands {
     ($($(#[$feature:meta])? $file:ident :: $arguments:ident => $command:ident),+ $(,)?) => {
-        /// What the process is told to do.
+        /// What the process is asked to do.
         #[derive(clap::Subcommand)]
         pub(crate) enum CliCommand {
             $($(#[$feature])? $command($file::$arguments)),+

@@ -5,9 +5,9 @@
 //! which is the text's own fault; or that the endpoint is away, so that everybody waits.
 //!
 //! A failure counts against a text only if the probe is answered at once right after it, and a text is given up only
-//! after several of them: an endpoint that is down, overloaded or unsteady never condemns a text. A text after which the
-//! endpoint falls silent, although it had answered right before, is remembered, and tried alone when the endpoint is
-//! back. The probe is sent after failures alone, and once for each. Keeps hashes, and no text.
+//! after several of them: an endpoint that is down, overloaded or unsteady never condemns a text. A text after which
+//! the endpoint falls silent, although it had answered right before, is remembered, and tried alone when the endpoint
+//! is back. The probe is sent after failures alone, and once for each. Keeps hashes, and no text.
 
 use std::{
     collections::HashMap,
@@ -69,7 +69,7 @@ pub trait LoneText {
     /// Why the endpoint is away.
     type Error;
 
-    /// Whether there is a form of the text that is halved so many times; there always is the whole text.
+    /// Whether there is a form of the text that is halved that many times; there always is the whole text.
     fn has(&self, halvings: u32) -> bool;
 
     /// Sends a form, once.
@@ -97,8 +97,8 @@ pub struct TryLimits {
 }
 
 impl TryLimits {
-    /// For a text that is to be remembered: it is given up late. Of an endpoint that fails three times in ten at random,
-    /// less than one text in a hundred thousand is.
+    /// For a text that is to be remembered: it is given up late. Of an endpoint that fails three times in ten at
+    /// random, less than one text in a hundred thousand is.
     pub const REMEMBERED: Self = Self { whole: 3, shorter: 2, all: 8 };
     /// For a question, whose asker waits.
     pub const ASKED: Self = Self { whole: 2, shorter: 1, all: 3 };
@@ -152,7 +152,8 @@ impl SuspectTexts {
         sync::lock(&self.0).remove(key);
     }
 
-    /// Counts a failure of something that its caller asks for again, after an answered probe; returns how many there are.
+    /// Counts a failure of something that its caller asks for again, after an answered probe; returns how many there
+    /// are.
     pub fn count(&self, key: &TextHash) -> u32 {
         let mut found = self.of(key).unwrap_or_default();
         found.count(1);
@@ -292,7 +293,7 @@ impl SuspectRecord {
         if !is_refused && self.of_form < most {
             return false;
         }
-        // The shortest form at least, where there is none of so many halvings.
+        // The shortest form at least, where it cannot be halved that often.
         let shorter = (1..=by).rev().map(|by| self.halvings + by).find(|halvings| text.has(*halvings));
         if let Some(halvings) = shorter {
             (self.halvings, self.of_form) = (halvings, 0);

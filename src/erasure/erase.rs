@@ -1,11 +1,11 @@
 //! Erasing: words of deleted turns out of every place where this memory stores them.
 //!
 //! In: the log, the replica with its snapshots, the caches. Out: each of these without the words, and how much that
-//! took. A pass covers every deletion that answers reflect, whoever wrote it, every copy of a turn that was sent again
-//! after its deletion, and where the settings say so, every version that an edit replaced. Emptied records keep their
-//! offsets, times and places in their sessions, so that a memory made again from the turns log is the same. What names
-//! the deleted turn by an id with a phone number or a mail address names it by the hidden form from then on. A pass
-//! that fails, or whose process dies, is done again as a whole.
+//! took. A pass covers every deletion that answers reflect, no matter who wrote it, every copy of a turn that was sent
+//! again after its deletion, and where the settings say so, every version that an edit replaced. Emptied records keep
+//! their offsets, times and places in their sessions, so that a memory made again from the turns log is the same. What
+//! names the deleted turn by an id with a phone number or a mail address names it by the hidden form from then on. A
+//! pass that fails, or whose process dies, is done again as a whole.
 
 use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 

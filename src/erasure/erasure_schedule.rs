@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_secs(300);
 /// Gives work what of the operations has settled.
 pub(super) type MemoryProgressProvider<'w> = dyn Fn(&mut dyn FnMut(&MemoryProgress<'_>)) + 'w;
 
-/// Erases what is due until `stopping`, whose thread may be unparked. `tell` hears why a pass failed, and `None` once
-/// one succeeds.
+/// Erases what is due until `stopping`, whose thread may be unparked. `tell` receives why a pass failed, and `None`
+/// once one succeeds.
 pub fn erase_in_time(
     places: &mut ErasureTargets<'_>,
     settled: &MemoryProgressProvider<'_>,

@@ -247,7 +247,7 @@ struct WordFormRuns {
     form: WordForm,
     /// The numbers of words that runs have.
     lengths: BTreeSet<usize>,
-    /// A bit for the hash of each run: most of what is searched needs no more than a look at it.
+    /// A bit for the hash of each run: most of what is searched needs no more than a check of it.
     bits: Vec<u64>,
     /// The operations of each run, by its HMAC.
     operations: HashMap<u128, Vec<usize>>,

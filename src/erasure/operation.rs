@@ -1,4 +1,4 @@
-//! An operation: some turns of a bank that are to be forgotten, as one thing with an id.
+//! An operation: some turns of a bank that are to be forgotten, as one thing with an id (decision 55).
 //!
 //! In: a bank and ids of turns. Out: the operation, durable before the first of its deletions, and done with the last.
 //! Its id is a function of what it names, so that repeating it is harmless. The ids of turns stay beside it until their

@@ -1,4 +1,4 @@
-//! Receipts: what an operation has reached, for whoever asked for it.
+//! Receipts: what an operation has reached, for its requester.
 //!
 //! In: an operation, and the key file if one is configured. Out: times and counts, without a word or an id of a turn,
 //! and an HMAC-SHA256 over them.
@@ -59,12 +59,12 @@ pub struct Receipt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub erased: Option<Timestamp>,
-    /// By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have let go of its
+    /// By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have dropped its
     /// words, as their own settings say; absent where one of them never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due: Option<Timestamp>,
-    /// On Kafka, the topics that never let go of words: a sentence for each, with the setting to change.
+    /// On Kafka, the topics that never drop words: a sentence for each, with the setting to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
     /// Dead letters that were emptied when it was asked for, because they state the same speaker or bank.

@@ -1,7 +1,7 @@
 //! Retention: turns that rules no longer keep, forgotten as if somebody had asked for it.
 //!
 //! In: the rules, a log, and the time. Out: what no rule keeps, and operations that forget it, some turns at a time. A
-//! replay repeats them, because they are deletions in the turns log. The time comes in from outside, so a look at the
+//! replay repeats them, because they are deletions in the turns log. The time comes in from outside, so a check of the
 //! same log at the same time gives the same turns. Banks that are held are left out. Turns that are durable and not
 //! extracted yet are not seen: a later look finds them.
 
@@ -54,7 +54,7 @@ pub struct ExpiredTurns {
     pub by_rule: Vec<(RetentionRule, BTreeSet<String>)>,
 }
 
-/// What a look at all banks has found.
+/// What a check of all banks has found.
 #[derive(Debug)]
 pub struct RetentionScan {
     /// What no rule keeps, by bank; banks in which all turns stay are left out.
@@ -133,7 +133,7 @@ impl<'r> RetentionRunner<'r> {
         Ok(RetentionScan { outlived, quarantined })
     }
 
-    /// Deletes what a look found, in operations of at most a thousand turns of one rule, and returns once that is
+    /// Deletes what a check found, in operations of at most a thousand turns of one rule, and returns once that is
     /// durable.
     ///
     /// # Errors

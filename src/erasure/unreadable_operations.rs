@@ -1,8 +1,8 @@
 //! Entries of operations that cannot be read.
 //!
 //! In: the name and value of an entry that the log keeps. Out: what is wrong with it, if it belongs to an operation. On
-//! Kafka whoever has rights in the topic of operations may write there what is none: such an entry is passed over and
-//! named, and the others are carried out. In a directory it is damage, which stops.
+//! Kafka, those who have rights in the topic of operations may write other records there: such an entry is passed over
+//! and named, and the others are carried out. In a directory it is damage, which stops.
 
 use super::{
     PipelineError,

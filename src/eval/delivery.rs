@@ -1,4 +1,4 @@
-//! Whether a context delivers the turns that hold a question's evidence.
+//! Whether a context delivers the turns that hold a question's evidence (decision 37).
 //!
 //! In: the units that a context shows, its text, and what a turn requires. Out: whether the turn is delivered. A turn
 //! is delivered when a unit names it as a source, and both that unit's quotes from the turn and the context's text

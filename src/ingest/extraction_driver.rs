@@ -1,4 +1,4 @@
-//! The one driver of extraction: the stages of this process's partitions, step by step.
+//! The one driver of extraction: the stages of this process's partitions, step by step (decision 48).
 //!
 //! In: a log, and which of its partitions belong to this process. Out: memory records, transaction by transaction, and
 //! events about what happened. A partition is taken over before it is read, which fences its former owner. After a
@@ -142,7 +142,7 @@ struct ReextractionRequest {
     reply: oneshot::Sender<Result<usize, PipelineError>>,
 }
 
-/// What a running extraction is told to do.
+/// What a running extraction is asked to do.
 enum ExtractionOrder {
     Reextract(ReextractionRequest),
     /// To remove what was evicted from the files of the caches; receives the result.

@@ -145,7 +145,7 @@ fn follow_once(
                 skipped: std::mem::take(&mut batch.skipped),
             };
             commit(&mut *writer, batch)?;
-            // Before the sender is answered, so that whoever was answered finds it counted.
+            // Before the sender is answered, so that a sender who was answered finds it counted.
             tell(counts);
             source.committed()?;
             notices.into_iter().for_each(|notice| tell(LiveSourceEvent::Notice(notice)));

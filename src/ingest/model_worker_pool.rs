@@ -1,4 +1,4 @@
-//! Requests to the language model about closed windows, made while ingestion continues.
+//! Requests to the language model about closed windows, made while ingestion continues (decision 26).
 //!
 //! In: closed windows, which have the rules' units until the model answers. Out: the units that the model makes from
 //! them, in the order in which it answers. Worker threads wait for the endpoint, so that a slow or unavailable one

@@ -1,4 +1,4 @@
-//! Splits a memory record into values that fit into the log.
+//! Splits a memory record into values that fit into the log (decision 30).
 //!
 //! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head,
 //! which divide the turns and then the units between them. A value exceeds the limit only if a single turn or unit

@@ -89,7 +89,7 @@ pub(super) struct TransactionWork {
     pub(super) changes: usize,
     /// Those of them that are not planned yet, and whether they forget turns.
     pub(super) unplanned: VecDeque<(WindowChange, bool)>,
-    /// Whether so many closed windows forget turns that they do so before they are extracted again.
+    /// Whether enough closed windows forget turns that they do so before they are extracted again.
     pub(super) are_many: bool,
     /// Turns that were edited or deleted.
     pub(super) revised: Vec<(Bank, BTreeSet<String>)>,

@@ -1,4 +1,4 @@
-//! What a log reads and writes: records, batches of them, and transactions.
+//! What a log reads and writes: records, batches of them, and transactions (decision 3).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

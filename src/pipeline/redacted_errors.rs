@@ -1,4 +1,4 @@
-//! Errors as log lines say them.
+//! Errors as log lines say them (decision 49).
 //!
 //! In: an error. Out: what happened and what to do. Never the name of a bank, never words of a turn, a question
 //! or an answer: neither does an error that may quote them, such as the reply of an endpoint, get through.

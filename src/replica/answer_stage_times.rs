@@ -1,7 +1,7 @@
 //! How long the stages of an answer take.
 //!
-//! In: the stages of one question, as they end. Out: milliseconds by stage, for whoever asks how an answer spent its
-//! time. They are no part of the evidence: the same log gives the same answer, however long it takes.
+//! In: the stages of one question, as they end. Out: milliseconds by stage, for callers who ask how an answer spent
+//! its time. They are no part of the evidence: the same log gives the same answer, however long it takes.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

@@ -1,9 +1,9 @@
 //! What was forgotten since a point of the past.
 //!
-//! In: the turns log, a bank, and times. Out: how many turns the bank had at one of these times and has no more, whoever
-//! deleted them. A function of the log: of its records, in its order, and of when each was appended. Turns that were
-//! erased count as they did before. Turns that an import brought are in the memory's records alone, and count from the
-//! import on; one that was edited, from its first edit on.
+//! In: the turns log, a bank, and times. Out: how many turns the bank had at one of these times and has no more, no
+//! matter who deleted them. A function of the log: of its records, in its order, and of when each was appended. Turns
+//! that were erased count as they did before. Turns that an import brought are in the memory's records alone, and count
+//! from the import on; one that was edited, from its first edit on.
 
 use std::{collections::HashMap, ops::ControlFlow};
 

@@ -1,4 +1,4 @@
-//! What the records of a bank say of its turns and windows, kept until whoever follows the bank takes it.
+//! What the records of a bank say of its turns and windows, kept until a follower of the bank takes it.
 //!
 //! In: the bank's records, as they are loaded. Out: versions of turns that were not read before, and closed windows, in
 //! the order of the log; and which turns have another version by now, whose words must not be told any more. Only a

@@ -381,7 +381,7 @@ impl Replica {
         !awaits && self.shards.all().iter().all(|shard| !shard.is_loading() || shard.memory.is_stopped())
     }
 
-    /// Whether a bank's shard is loading, or will be: its questions then wait in the front.
+    /// Whether a bank's shard is loading, or will be: its questions then wait in the query queue.
     #[must_use]
     pub fn is_loading(&self, bank: &Bank) -> bool {
         match self.shards.of(bank) {

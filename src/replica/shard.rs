@@ -1,4 +1,4 @@
-//! The shard of one partition: its dataflow, its reader, and what it holds.
+//! The shard of one partition: its dataflow, its reader, and what it holds (decision 39).
 //!
 //! In: the partition's part of a snapshot, its records. Out: a memory that answers for the banks of the
 //! partition. Reading and parsing delay no question: `reader` is locked to follow the log, `held` to answer a question.

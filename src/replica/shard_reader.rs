@@ -1,4 +1,4 @@
-//! Reads one partition of the memory log into its shard.
+//! Reads one partition of the memory log into its shard (decision 31).
 //!
 //! In: the records of the partition, from the end of the last read. Out: loads of the dataflow,
 //! each with the offsets that it reflects. No record is skipped. A record that no build can use, or that has another

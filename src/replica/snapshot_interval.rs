@@ -18,7 +18,7 @@ use pipeline::redacted_error;
 /// The longest time until a stop is noticed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Writes snapshots until `stopping`, whose thread may be unparked. `tell` hears whether one was written, since
+/// Writes snapshots until `stopping`, whose thread may be unparked. `tell` receives whether one was written, since
 /// something had changed, and how long that took.
 pub fn write_snapshots(
     replica: &Replica,

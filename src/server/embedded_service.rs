@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time between two measurements of what no event tells.
 const MEASURE: Duration = Duration::from_secs(1);
 
-/// Runs until `stop`. `progress` hears how far opening is.
+/// Runs until `stop`. `progress` receives how far opening is.
 ///
 /// # Errors
 /// [`ServeError`]: the directory is in use, the address is taken, the memory cannot be opened, or a platform

@@ -13,7 +13,7 @@ use super::{
 use pipeline::Progress;
 use types::config::{LogKind, Pipeline};
 
-/// Runs until `stop`. `progress` hears how far opening is.
+/// Runs until `stop`. `progress` receives how far opening is.
 ///
 /// # Errors
 /// [`ServeError`] for what no retry can mend.

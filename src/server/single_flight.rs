@@ -1,6 +1,6 @@
 //! Looks at something that may not answer for long, such as a log whose cluster is away.
 //!
-//! In: a look, which may take as long as it needs. Out: what it found; after some seconds, or if it failed, what an
+//! In: a check, which may take as long as it needs. Out: what it found; after some seconds, or if it failed, what an
 //! earlier one found, and why there is nothing newer. One look runs at a time, on a thread of its own, for all callers:
 //! however often it is asked for, no more than one thread waits. What was found before a call is never its answer
 //! without that reason.
@@ -16,7 +16,7 @@ use types::sync;
 /// The longest wait of a caller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The looks at one thing.
+/// The runs of one computation.
 pub(crate) struct SingleFlight<T> {
     shared: Arc<SingleFlightCore<T>>,
     patience: Duration,
@@ -54,7 +54,7 @@ impl<T: Clone + Send + 'static> SingleFlight<T> {
         Self { shared: Arc::new(SingleFlightCore { state, ended: Condvar::new() }), patience }
     }
 
-    /// Looks, or shares a look that begins after this call.
+    /// Looks, or shares a check that begins after this call.
     pub(crate) fn run_shared(
         &self,
         look: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -119,7 +119,7 @@ mod tests {
         let looks = SingleFlight::with(Duration::from_millis(50));
         let told = |look: SingleFlightResult<u32>| (look.found, look.problem);
         assert_eq!(told(looks.run_shared(|| Ok(1))), (Some(1), None));
-        // A look that hangs: callers get what is known, and none of them begins another one.
+        // A check that hangs: callers get what is known, and none of them begins another one.
         let (answer, hangs) = channel();
         let begun = Instant::now();
         let (found, problem) = told(looks.run_shared(move || hangs.recv().map_err(|error| error.to_string())));

@@ -1,4 +1,4 @@
-//! What started the service is told that it runs.
+//! What started the service learns that it runs.
 //!
 //! In: `NOTIFY_SOCKET`, which systemd sets for a unit of `Type=notify`. Out: one message there. Without the variable
 //! nothing happens. Never an error: a service that cannot say it is a service all the same.

@@ -165,7 +165,7 @@ pub fn lag(pipeline: &Pipeline) -> Result<Vec<ExtractionLag>, LogError> {
                 let lag = log.lag(partition, position)?;
                 Ok(ExtractionLag { partition, position: Some(position), end, lag: Some(lag), problem: None })
             }
-            // Its partition stands still, and the others are shown.
+            // Its partition waits, and the others are shown.
             Err(error @ LogError::Unreadable { .. }) => {
                 Ok(ExtractionLag { partition, position: None, end, lag: None, problem: Some(error.to_string()) })
             }

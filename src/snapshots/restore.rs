@@ -1,4 +1,4 @@
-//! Reads snapshots of a shard: the newest, or a bank as of an earlier offset.
+//! Reads snapshots of a shard: the newest, or a bank as of an earlier offset (decision 35).
 //!
 //! In: the files that a manifest of the shard lists. Out: the live records, ready for the dataflow, and the
 //! choices of their units. A damaged snapshot is reported by name, and the one before it is used. No file of

@@ -2,7 +2,7 @@
 //! fewer files.
 //!
 //! In: a manifest and its files. Out: the manifest with some files replaced by new ones. The old files
-//! stay until a manifest without them is stored.
+//! stay until a manifest without them is stored (decision 34).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -294,7 +294,7 @@ fn check_left_out(
     assert!(!shown.contains("SECRET"), "{format}: {shown}");
     assert_eq!(batch.rejects.len(), letters, "{format}: {shown}");
     assert_eq!(counts.skipped, skipped.iter().copied().collect(), "{format}: {shown}");
-    // Where everything is read, each of these records is told with its words.
+    // Where everything is read, each of these records is reported with its words.
     let include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct];
     let (batch, _) = read(&SourceSettings { only: Vec::new(), include, ..settings });
     let shown = format!("{batch:?}");

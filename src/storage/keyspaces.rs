@@ -1,4 +1,4 @@
-//! How the embedded stores keep recent writes: the log, and the caches of vectors and responses.
+//! How the embedded stores keep recent writes: the log, and the caches of vectors and responses (decision 44).
 //!
 //! In: how a keyspace is read; the path of a store. Out: options, the limit of a journal, and the steps by which a
 //! copy of a store takes its place: the old files may hold what was deleted.

@@ -1,5 +1,5 @@
 //! The familiarity score by its definition, from the final set: every window, neighbour and
-//! session is looked up anew for each part.
+//! session is looked up again for each part.
 
 use std::{
     cmp::Reverse,

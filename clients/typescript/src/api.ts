@@ -464,8 +464,8 @@ export interface components {
             units: components["schemas"]["EvidenceUnit"][];
         };
         /**
-         * @description `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is told after a
-         *     later version was read has no words.
+         * @description `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is reported after
+         *     a later version was read has no words.
          */
         ArrivedTurn: {
             /** @description Whether the text is cut. */
@@ -1149,7 +1149,7 @@ export interface components {
         };
         /** @description What became of turns that were to be deleted. */
         ForgottenTurns: {
-            /** @description Where the deletions lie, as in [`super::WrittenTurns`]; empty where nothing was deleted. */
+            /** @description Where the deletions lie, as in [`super::PutTurnsResponse`]; empty where nothing was deleted. */
             after: string;
             /** @description Their bank. */
             bank: components["schemas"]["Bank"];
@@ -1568,7 +1568,7 @@ export interface components {
             /** @description Dead letters that were emptied when it was asked for, because they state the same speaker or bank. */
             dead_letters?: number | null;
             /**
-             * @description By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have let go of its
+             * @description By when it is to be erased; absent where only a request erases. On Kafka: by when the topics have dropped its
              *     words, as their own settings say; absent where one of them never does.
              */
             due?: string | null;
@@ -1585,7 +1585,7 @@ export interface components {
              *     the secret of `forget.key_file`.
              */
             hmac_sha256?: string | null;
-            /** @description On Kafka, the topics that never let go of words: a sentence for each, with the setting to change. */
+            /** @description On Kafka, the topics that never drop words: a sentence for each, with the setting to change. */
             never?: string[];
             /** @description The operation's id. */
             operation: string;

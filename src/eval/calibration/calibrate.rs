@@ -1,4 +1,4 @@
-//! Sets a model's thresholds from unlabelled dialogue.
+//! Sets a model's thresholds from unlabelled dialogue (decision 24).
 //!
 //! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at which a unit has the target's
 //! mean number of semantic choices, the scale on which a unit matches a question, and a sweep of other thresholds; of

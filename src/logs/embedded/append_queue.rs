@@ -90,7 +90,7 @@ impl AppendQueue {
         group
     }
 
-    /// Puts a group back at the front of the queue.
+    /// Puts a group back first in the queue.
     pub(super) fn put_back(&mut self, group: Vec<QueuedAppend>) {
         group.into_iter().rev().for_each(|append| self.appends.push_front(append));
     }

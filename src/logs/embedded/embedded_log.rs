@@ -311,7 +311,7 @@ impl EmbeddedLog {
     ) -> Result<WritePosition, LogError> {
         let append = QueuedAppend::of(self.store.partitions, events, letters, positions)?;
         let ticket = self.waiting().push(append);
-        // Whoever locks the writer next writes all appends that wait.
+        // The thread that locks the writer next writes all appends that wait.
         let mut writer = self.writer();
         loop {
             if let Some(written) = writer.appended.remove(&ticket) {

@@ -252,7 +252,7 @@ fn write_and_stop(log: &KafkaLog, owner: &str, out: OutgoingRecord<'_>) -> BaseP
 }
 
 /// The position of a partition is found while the transaction of a writer that died is still open, as after a kill.
-/// Whoever takes the partition over ends it.
+/// The next owner of the partition ends it.
 #[test]
 fn a_look_at_a_position_does_not_wait_for_a_writer_that_died() {
     let test = "kafka::faults::a_look_at_a_position_does_not_wait_for_a_writer_that_died";
@@ -313,8 +313,8 @@ fn lose_markers(broker: &Broker, partitions: &[&str]) {
     broker.act("restart", None);
 }
 
-/// A cluster may have forgotten a transaction that a partition takes for open: nothing behind it is shown to anybody, and
-/// no newer producer and no timeout ends it.
+/// A cluster may have forgotten a transaction that a partition takes for open: nothing behind it is shown to anybody,
+/// and no newer producer and no timeout ends it.
 #[test]
 fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     let test = "kafka::faults::a_transaction_that_the_cluster_left_open_is_ended_by_its_owner";

@@ -95,8 +95,8 @@ impl SourceLog for KafkaLog {
         Ok((Box::new(writer), state))
     }
 
-    /// It lies beside the positions of sources, under a name that no source can have. Whoever makes it is alone: a writer
-    /// before is fenced, and what it wrote is read.
+    /// It lies beside the positions of sources, under a name that no source can have. Its writer is alone: a
+    /// writer before is fenced, and what it wrote is read.
     fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError> {
         self.ensure_sources()?;
         let mut outcome = Err(LogError::Fenced { partition: 0 });

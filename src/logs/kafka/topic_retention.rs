@@ -1,6 +1,6 @@
 //! When words of deleted turns leave the topics of a pipeline, as the topics' own properties say.
 //!
-//! In: the properties of the topics that hold words. Out: the longest time until one of them has let go of what is
+//! In: the properties of the topics that hold words. Out: the longest time until one of them has dropped what is
 //! deleted, and those that never do, each with the property to change.
 
 use super::{client::KafkaCluster, topic_setup};
@@ -35,7 +35,7 @@ pub(super) fn read_topic_retention(cluster: &KafkaCluster, generation: u32) -> R
     Ok(leaving)
 }
 
-/// The milliseconds after which a topic has let go of a record that is deleted or replaced; or why it never does.
+/// The milliseconds after which a topic has dropped a record that is deleted or replaced; or why it never does.
 fn of_topic(name: &str, property: &dyn Fn(&str) -> Option<String>) -> Result<u64, String> {
     let number = |key: &str| property(key).and_then(|value| value.parse::<i64>().ok());
     // A limit of -1, or of all that fits into the number, is none.

@@ -1,4 +1,4 @@
-//! The topics of a pipeline: missing ones are created, existing ones are checked.
+//! The topics of a pipeline: missing ones are created, existing ones are checked (decision 29).
 //!
 //! | topic | partitions | retention |
 //! |---|---|---|

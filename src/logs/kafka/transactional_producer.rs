@@ -1,4 +1,4 @@
-//! The producer that commits to a partition as its only owner.
+//! The producer that commits to a partition as its only owner (decision 28).
 //!
 //! In: transactions. Out: each is written as a whole or not at all. A newer owner of the same
 //! partition fences this one: its commit fails, and none of its records becomes visible. The queue is drained before

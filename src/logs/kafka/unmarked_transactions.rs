@@ -2,7 +2,7 @@
 //!
 //! The end of a transaction is a marker in each partition that it wrote to. A cluster that was killed before it wrote
 //! them, or that elected a leader without them, may never write them: Kafka 4.3 takes the partitions of a broker that
-//! has just started for deleted ones. Then no newer owner and no timeout ends the transaction, and whoever reads
+//! has just started for deleted ones. Then no newer owner and no timeout ends the transaction, and a reader of
 //! committed records stops before it for good.
 //!
 //! In: an owner that has no transaction open, and the partitions that it may have written to. Out: no transaction of
@@ -130,7 +130,7 @@ impl ProducerPartitions<'_> {
                 open.is_whole |= raw.record.key == self.last_key;
                 open.records.push(raw);
             }
-            // Whoever began what is hidden ends it, and what lies behind it is decided then.
+            // The owner that began what is hidden ends it, and what lies behind it is decided then.
             is_ours || open.is_some()
         })?;
         Ok(open)

@@ -15,7 +15,7 @@ use crate::{LogError, Topic};
 
 /// Records that one look reads at most.
 const READ_MOST: u64 = 512;
-/// Bytes of values after which a look reads no more.
+/// Bytes of values after which a check reads no more.
 const READ_BYTES: usize = 1 << 20;
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 32;
@@ -55,7 +55,7 @@ impl UnreadCounter {
         if position != self.position {
             (self.position, self.next, self.records) = (position, position, 0);
         }
-        // What has expired is nobody's any more.
+        // What has expired is no one's any more.
         self.next = self.next.max(first);
         let (mut read, mut bytes) = (0, 0);
         self.reader.reach(end);

@@ -1,4 +1,4 @@
-//! What every extractor does.
+//! What every extractor does (decision 18).
 //!
 //! In: a window. Out: its drafts. No two drafts of a window are equal, and every draft names its
 //! source turns, at least one of them outside the leading overlap (decision 6).

@@ -1,4 +1,4 @@
-//! Cuts a long turn into the passages that are quoted.
+//! Cuts a long turn into the passages that are quoted (decision 50).
 //!
 //! In: the text of a turn. Out: consecutive byte ranges of about 100 tokens each that cover the whole text. It is cut
 //! at the seams of its structure: sections, paragraphs, list items, table rows, and the edges of code; a longer block

@@ -1,4 +1,4 @@
-//! Makes a window's units by rules, without a language model or a network.
+//! Makes a window's units by rules, without a language model or a network (decision 21).
 //!
 //! In: a window. Out: with `unit_turns` above 1, units of that many consecutive turns, whose parts are the turns. With
 //! `unit_turns` = 1, a unit for each turn with content. An answer forms one unit with its question, and the question

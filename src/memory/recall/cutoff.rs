@@ -1,4 +1,4 @@
-//! Where the list of familiar parts is cut off.
+//! Where the list of familiar parts is cut off (decision 20).
 //!
 //! In: the most familiar parts in order, the zero of their scale, the question's type. Out: the parts that an answer
 //! quotes, best first, and the cutoff after the last of them. A part's share is 0 at the zero of the scale and 1 at

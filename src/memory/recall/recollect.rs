@@ -99,7 +99,7 @@ pub(super) fn recollection<'q>(
     let mut first = first_hop::first_hop(memory, &asked, rerank, settings).map_err(failed("first hop".to_owned()))?;
     let asker = question.asker.as_deref().zip(first.familiar.unknown_asker.as_deref());
     let notice = asker.map(|(asker, known)| unknown_asker::unknown_asker_notice(asker, known));
-    // Nobody's words tell about a person who has not spoken.
+    // No one's words tell about a person who has not spoken.
     let about_stranger = notice.is_some() && read.is_in_first_person();
     if about_stranger {
         first.candidates.clear();

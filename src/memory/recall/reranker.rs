@@ -2,7 +2,7 @@
 //!
 //! In: the most familiar parts of a first hop, best first, and a model. Out: the same parts with what the model adds to
 //! their scores, in their new order, and what the trace says of it. All of the parts that the settings name get a
-//! logit, or none gets one: then the parts stay as they were, and the reason is told. What is added counts from the
+//! logit, or none gets one: then the parts stay as they were, and the reason is reported. What is added counts from the
 //! least of the logits, so that no part gains by not being read.
 
 use super::BoxError;

@@ -1,4 +1,4 @@
-//! Which parts are quoted in a bank where persons talk with assistants.
+//! Which parts are quoted in a bank where persons talk with assistants (decision 51).
 //!
 //! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. What
 //! persons said and what programs said is ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`. An

@@ -1,4 +1,4 @@
-//! The parts of the evidence that fit into the tokens of a context.
+//! The parts of the evidence that fit into the tokens of a context (decision 52).
 //!
 //! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the evidence with the
 //! most familiar parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit

@@ -1,7 +1,7 @@
 //! Where each turn of a bank is, by its id.
 //!
 //! In: turns that were added. Out: the session and the ordinal of a turn. Only eight bytes are held for each turn: its
-//! id is read from the turn itself, so a look-up needs the bank's sessions.
+//! id is read from the turn itself, so a lookup needs the bank's sessions.
 
 use std::hash::{BuildHasher, RandomState};
 

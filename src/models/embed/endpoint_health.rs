@@ -1,8 +1,8 @@
 //! What this process knows of an endpoint of vectors.
 //!
 //! In: a `Retry-After`, the failure of a question, vectors that arrived. Out: until when the endpoint asks not to be
-//! called, which texts it failed on, and why it returned no vector the last time. Extraction and questions have clients of their own and share
-//! this, so that what one of them learns holds for the other. Never calls the endpoint.
+//! called, which texts it failed on, and why it returned no vector the last time. Extraction and questions have clients
+//! of their own and share this, so that what one of them learns holds for the other. Never calls the endpoint.
 
 use std::{
     collections::HashMap,
@@ -42,7 +42,7 @@ impl EndpointHealth {
         *sync::lock(&self.problem) = Some(problem);
     }
 
-    /// Vectors have arrived, whoever asked for them.
+    /// Vectors have arrived, no matter who asked for them.
     pub(super) fn note_answer(&self) {
         *sync::lock(&self.problem) = None;
     }

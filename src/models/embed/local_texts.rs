@@ -17,7 +17,7 @@ use super::{
 /// Embeds texts together, in order.
 pub(super) type BatchEmbedFunction<'r> = &'r mut dyn FnMut(&[String]) -> Result<Vec<Vector>, EmbedError>;
 
-/// The vectors of texts behind a prefix of so many bytes, or why a text has none; `suspects` are those of this model.
+/// The vectors of texts behind a prefix of that many bytes, or why a text has none; `suspects` are those of this model.
 pub(super) fn embed_by_text(
     model: &str,
     suspects: &SuspectTexts,

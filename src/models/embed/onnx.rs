@@ -1,4 +1,4 @@
-//! A sentence encoder on ONNX Runtime: one pass gives a vector for every span.
+//! A sentence encoder on ONNX Runtime: one pass gives a vector for every span (decision 23).
 //!
 //! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the tokenizer's offsets (see
 //! `passes`). Texts run in batches of similar length. The other texts of a batch change a component by at most 1e-6,
@@ -146,7 +146,7 @@ impl OnnxEmbedder {
         })
     }
 
-    /// The vectors of plain texts behind a prefix of so many bytes, or why a text has none.
+    /// The vectors of plain texts behind a prefix of that many bytes, or why a text has none.
     fn plain(
         &mut self,
         texts: &[String],

@@ -1,9 +1,9 @@
 //! The shorter forms of a text that a model does not take whole.
 //!
-//! In: a text behind a model's prefix, and how many times it is halved. Out: the prefix with a half, a quarter and so on
-//! of the text, which depend on the text alone. A remembered text keeps its beginning; a question keeps its beginning
-//! and its end, because what is asked may stand behind what it is about. Whoever embeds a shorter form notes it here,
-//! which counts and logs it.
+//! In: a text behind a model's prefix, and how many times it is halved. Out: the prefix with a half, a quarter and so
+//! on of the text, which depend on the text alone. A remembered text keeps its beginning; a question keeps its
+//! beginning and its end, because what is asked may stand behind what it is about. An embedder of a shorter form
+//! notes it here, which counts and logs it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub(crate) enum TruncationKind {
     Ends,
 }
 
-/// The form of a text, behind a prefix of so many bytes, that is halved so many times; `None` if that is too short.
+/// The form of a text, behind a prefix of that many bytes, that is halved that many times; `None` if that is too short.
 pub(crate) fn truncated_text(text: &str, prefix_bytes: usize, halvings: u32, keeps: TruncationKind) -> Option<String> {
     if halvings == 0 {
         return Some(text.to_owned());
@@ -42,7 +42,7 @@ pub(crate) fn truncated_text(text: &str, prefix_bytes: usize, halvings: u32, kee
     (!kept.trim().is_empty()).then(|| format!("{prefix}{kept}"))
 }
 
-/// Notes that a text of so many bytes was embedded in a shorter form.
+/// Notes that a text of that many bytes was embedded in a shorter form.
 pub(super) fn note_shortened(model: &str, bytes: usize, halvings: u32) {
     if SHORTENED.fetch_add(1, Ordering::Relaxed) == 0 {
         warn!(

@@ -1,4 +1,4 @@
-//! A cache of computed vectors, by bank.
+//! A cache of computed vectors, by bank (decision 43).
 //!
 //! In: texts with their vectors, and the window that uses them. Out: the same vectors, for the same bank, model and
 //! text only. Every key begins with the bank. An entry is evicted together with the last window that uses it. A bank is

@@ -106,7 +106,7 @@ const CUT: &str = "length";
 /// The `finish_reason` of a completion that came to its end.
 const ENDED: &str = "stop";
 
-/// The longest `finish_reason` that is told.
+/// The longest `finish_reason` that is reported.
 const REASON_CHARACTERS: usize = 64;
 
 /// The `finish_reason` of a completion that failed.
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(read_stream(&*bytes, &mut |_| ()).expect("a reply").text, "a \u{fffd} b");
     }
 
-    /// Asked again, the endpoint would say the same: the model is told, and then the window is given up.
+    /// Asked again, the endpoint would say the same: the model learns, and then the window is given up.
     #[test]
     fn a_complete_reply_that_is_no_json_is_the_models_and_a_page_is_none() {
         let odd = "{\"choices\":[{\"message\":{\"content\":\"yes\"},\"logprobs\":NaN,\"finish_reason\":\"stop\"}]}";

@@ -2,7 +2,7 @@
 //!
 //! In: an [`LlmRequest`], which has one of six contracts, the text to read, what that text was taken from, and a
 //! deadline. Out: a value that matches the contract's schema and that the caller accepted, or an [`LlmError`]. A reply
-//! that does not match is repaired once: the model is told what was wrong. A paid response is cached by bank and
+//! that does not match is repaired once: the model learns what was wrong. A paid response is cached by bank and
 //! content, so nothing is paid for twice. The text is data: no reply is ever executed, and the model is never offered a
 //! tool.
 //!
@@ -14,7 +14,8 @@
 //!   `repetition`: stops a reply that repeats itself; `model_time_span`: times as models write them.
 //! - `response_cache`: responses on disk; `in_flight_requests`: one request at a time for the same content.
 //! - `lone_chat_request`: whether a text or the endpoint is the cause of a failure.
-//! - `transport`: retries and backoff; `endpoint_outage`: failing fast while the endpoint is down; `limits`: concurrency, tokens
+//! - `transport`: retries and backoff; `endpoint_outage`: failing fast while the endpoint is down; `limits`:
+//! concurrency, tokens
 //!   per minute, and caps on spending; `chat_completions`: the protocol.
 //! - `cost`: what was spent; `tokens`: what a text will cost, and whether it fits into the model's context.
 

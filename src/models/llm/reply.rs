@@ -1,15 +1,15 @@
 //! Turns a response into a value that matches its contract's schema.
 //!
-//! In: a response's text, perhaps with words before and after its JSON. Out: the value, or everything that is wrong with
-//! the text, worded for the model, which is asked to repair it. Of a text without JSON, such as a refusal, the first
-//! words are told.
+//! In: a response's text, perhaps with words before and after its JSON. Out: the value, or everything that is wrong
+//! with the text, worded for the model, which is asked to repair it. Of a text without JSON, such as a refusal, the
+//! first words are reported.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 
 use super::{contract::Contract, response_cache::PaidResponse};
 
-/// The value, or what is wrong with the text. Where the endpoint gives a reason why the text ended, it is told.
+/// The value, or what is wrong with the text. Where the endpoint gives a reason why the text ended, it is reported.
 pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &PaidResponse) -> Result<T, String> {
     value(contract, response).map_err(|problem| match &response.stopped {
         Some(reason) => format!("it was stopped (finish_reason {reason:?}): {problem}"),
@@ -67,7 +67,7 @@ fn objects(text: &str) -> Vec<Option<Value>> {
 
 /// What is wrong with a text without a JSON object.
 fn not_json(text: &str, error: &serde_json::Error) -> String {
-    /// How many characters are told of what it says instead.
+    /// How many characters are reported of what it says instead.
     const TOLD_CHARACTERS: usize = 120;
     if text.starts_with(['{', '[']) {
         return format!("it is not JSON: {error}");

@@ -1,4 +1,4 @@
-//! Paid responses on disk, by bank, and the total spending.
+//! Paid responses on disk, by bank, and the total spending (decision 27).
 //!
 //! In: requests, their responses, and the windows or turns that they depend on. Out: a cached response without a call.
 //! Every key begins with the bank. A response about windows (extraction) is evicted together with the last of its

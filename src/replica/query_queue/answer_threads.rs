@@ -1,9 +1,9 @@
 //! The threads that answer questions.
 //!
 //! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
-//! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering threads take the
-//! usual questions; two more take questions about the past and long ones, so that at most two restores run at once.
-//! Nobody is told an answer that came after the deadline.
+//! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the query queue. Answering threads
+//! take the usual questions; two more take questions about the past and long ones, so that at most two restores run at
+//! once. No caller gets an answer that came after the deadline.
 //! Banks whose shard is loading are passed over, so that no thread waits for a shard. The keeper ends questions that
 //! were cancelled or are past their deadline, and wakes those that waited for a turn or for a shard.
 
@@ -139,8 +139,8 @@ struct QueryQueueCore {
 
 impl QueryQueue {
     /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker. An
-    /// answer about the past says how many turns were forgotten since where it has a `log` in a directory to count them.
-    /// `is_behind` is asked about unknown banks while the endpoint of the embedding model is away.
+    /// answer about the past says how many turns were forgotten since where it has a `log` in a directory to count
+    /// them. `is_behind` is asked about unknown banks while the endpoint of the embedding model is away.
     ///
     /// # Errors
     /// [`PipelineError::Thread`]; [`PipelineError::Rerank`] where the pipeline names a reranker that cannot be loaded.
@@ -192,8 +192,8 @@ impl QueryQueue {
         Ok(())
     }
 
-    /// Hands a question over and returns; `reply` gets its answer, on a thread of the front. It is
-    /// dropped without a call when the front stops.
+    /// Hands a question over and returns; `reply` gets its answer, on a thread of the query queue. It is
+    /// dropped without a call when the query queue stops.
     pub fn submit(&self, asked: QueryRequest, reply: impl FnOnce(Result<Evidence, PipelineError>) + Send + 'static) {
         self.hand_in(asked, RequestedAnswer::Evidence(Box::new(reply)));
     }
@@ -445,7 +445,7 @@ impl QueryQueueCore {
         if let Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) = result {
             over(&asked.cancellation)?;
         }
-        // Whoever asked counts on an answer in time, and may have asked somebody else since.
+        // A caller counts on an answer in time, and may have asked somebody else since.
         match asked.cancellation.check() {
             Err(ended @ CancellationReason::Deadline) if result.is_ok() => Err(ended.into()),
             _ => result,

@@ -3,7 +3,7 @@
 //! In: items of lanes, with their size. Out: the next item, from the sender whose last turn is the longest ago, and of
 //! that sender from the bank whose last turn is. If the queue is full, for the bank, for the token or in total, the item
 //! is returned. Between two turns of a sender that has items waiting, every other sender has at most one turn, however
-//! many items, connections and banks it has. Where no token is shown, each bank is a sender of its own.
+//! many items, connections and banks it has. Where no token is shown, each bank is a sender of its own (decision 38).
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,8 +1,8 @@
 //! Places for reads that are not questions: a few at once, shared as questions are.
 //!
 //! In: who reads which bank. Out: a place, once its turn has come; it is free again when it is dropped. Senders take
-//! turns as in the [fair queue](super::fair_queue), and none has every place, however many connections it opens. Whoever
-//! drops the future gives up its turn. Holds no thread.
+//! turns as in the [fair queue](super::fair_queue), and none has every place, however many connections it opens. The
+//! a caller that drops the future gives up its turn. Holds no thread.
 
 use std::{
     collections::HashMap,

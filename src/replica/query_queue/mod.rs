@@ -1,4 +1,4 @@
-//! One front for all transports: here questions wait, and are answered fairly or refused.
+//! The query queue of all transports: here questions wait, and are answered fairly or refused (decision 32).
 //!
 //! In: a question with its deadline, from any transport. Out: evidence, or the error that says why
 //! there is none. Tokens take turns, and banks, and a bank's questions are answered in their order. A question that waits for a

@@ -1,4 +1,4 @@
-//! New vectors for a whole memory, after a change of the embedding model.
+//! New vectors for a whole memory, after a change of the embedding model (decision 25).
 //!
 //! In: a log whose vectors are of one model, and a pipeline that names another model. Out: the next generation of the
 //! memory topic, with the same records and new vectors, and the switch to it. Extracts nothing. No record holds vectors

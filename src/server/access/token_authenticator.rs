@@ -349,8 +349,8 @@ impl Caller {
         known.count().map(drop)
     }
 
-    /// What was checked: a refusal before everything else, a deletion before other changes, and these before a look; of
-    /// equal ones, the last.
+    /// What was checked: a refusal before everything else, a deletion before other changes, and these before a check;
+    /// of equal ones, the last.
     #[must_use]
     pub fn asked(&self) -> CheckedRight {
         sync::lock(&self.asked).clone()
@@ -367,7 +367,8 @@ impl Caller {
     /// Whether the token gives a right in a bank.
     ///
     /// # Errors
-    /// [`AccessDenial::Right`], [`AccessDenial::Bank`]; [`AccessDenial::Ended`] or [`AccessDenial::Unknown`] if the token is no longer valid.
+    /// [`AccessDenial::Right`], [`AccessDenial::Bank`]; [`AccessDenial::Ended`] or [`AccessDenial::Unknown`] if the
+    /// token is no longer valid.
     pub fn may_in(&self, right: AccessRight, bank: &Bank) -> Result<(), AccessDenial> {
         self.note_check(right, Some(bank), self.still_may_in(right, bank))
     }
@@ -375,8 +376,8 @@ impl Caller {
     /// Whether the token gives a right in every bank.
     ///
     /// # Errors
-    /// [`AccessDenial::Right`], [`AccessDenial::Everywhere`]; [`AccessDenial::Ended`] or [`AccessDenial::Unknown`] if the token is no longer
-    /// valid.
+    /// [`AccessDenial::Right`], [`AccessDenial::Everywhere`]; [`AccessDenial::Ended`] or [`AccessDenial::Unknown`] if
+    /// the token is no longer valid.
     pub fn may_everywhere(&self, right: AccessRight) -> Result<(), AccessDenial> {
         self.note_check(right, None, self.everywhere(right))
     }
@@ -417,7 +418,7 @@ impl Caller {
     ) -> Result<(), AccessDenial> {
         let now = CheckedRight { right: Some(right), bank: bank.cloned(), is_denied: given.is_err() };
         let mut noted = sync::lock(&self.asked);
-        // A message of several banks, or a batch, hides no refusal and no deletion behind a look.
+        // A message of several banks, or a batch, hides no refusal and no deletion behind a check.
         if now.weight() >= noted.weight() {
             *noted = now;
         }

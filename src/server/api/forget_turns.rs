@@ -84,7 +84,7 @@ pub struct ForgetTurnsResponse {
     /// With `unheld`: the ids that the bank did not hold. Empty for a token that may not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<String>,
-    /// Where the deletions lie, as in [`super::PutTurnsResponse`]; empty where nothing was deleted.
+    /// Where the deletions lie, as in `WrittenTurns`; empty where nothing was deleted.
     pub after: String,
     /// Whether no answer reflects the turns any more. False for a dry run, and where the time was too short; a
     /// question with this `after` does not reflect them.

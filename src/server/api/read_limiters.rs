@@ -27,7 +27,7 @@ const SHORT_AT_ONCE: usize = 8;
 /// Reads of a whole bank or of its snapshots that are done at once, at least; else as many as there are processors.
 const LONG_AT_ONCE: usize = 2;
 
-/// How long after its deadline a question is given up that the front did not refuse.
+/// How long after its deadline a question is given up that the query queue did not refuse.
 const OVERRUN: Duration = Duration::from_secs(1);
 
 /// How much a read looks at.
@@ -81,8 +81,8 @@ pub(super) fn queue_key(who: &Caller, bank: &Bank) -> QueueKey {
     QueueKey { token: who.name().map(Arc::from), bank: bank.clone() }
 }
 
-/// The result of a wait, unless the caller loses the right in the bank before: then the wait is over, and what it held is
-/// free for others.
+/// The result of a wait, unless the caller loses the right in the bank before: then the wait is over, and what it held
+/// is free for others.
 pub(super) async fn while_allowed<T>(
     who: &Caller,
     right: AccessRight,
@@ -108,7 +108,7 @@ pub(super) async fn while_allowed<T>(
 }
 
 /// The result of a question, unless its deadline passes before: nobody waits for a step that overruns. One that still
-/// waits is refused by the front at the deadline, which knows what it waited for.
+/// waits is refused by the query queue at the deadline, which knows what it waited for.
 pub(super) async fn within_deadline<T>(deadline: Instant, question: impl Future<Output = T>) -> Result<T, ApiProblem> {
     let late = |_| ApiProblem::new(ProblemCode::Deadline, "the deadline passed before it was answered");
     tokio::time::timeout_at((deadline + OVERRUN).into(), question).await.map_err(late)

@@ -144,7 +144,7 @@ impl ReportFolder {
         read(openat(questions, name, AS_IT_IS, Mode::empty())?.into())
     }
 
-    /// The directory itself may be a link, since whoever named it chose it.
+    /// The directory itself may be a link, since the operator who named it chose it.
     fn open(&self) -> io::Result<OwnedFd> {
         Ok(openat(CWD, &*self.0, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
     }

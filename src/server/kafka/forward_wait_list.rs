@@ -2,7 +2,7 @@
 //!
 //! In: such questions. Out: the same questions, after the turn was forwarded. Each then waits for the turn that is last
 //! in its bank's partition at that time, because the forwarded turn is not behind it. A question that is cancelled or
-//! past its deadline comes back unchanged, and the front ends it.
+//! past its deadline comes back unchanged, and the query queue ends it.
 
 use std::{
     collections::BTreeMap,

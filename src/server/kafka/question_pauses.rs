@@ -1,6 +1,6 @@
 //! Decides which partitions of questions are paused because too many questions wait.
 //!
-//! In: what the group assigns and revokes, how full the front is, which shards are loading. Out: the
+//! In: what the group assigns and revokes, how full the query queue is, which shards are loading. Out: the
 //! partitions to pause and to resume now. A shard that is loading answers nothing, so once half of all places are
 //! taken, its questions stay in the topic: the other half is for shards that answer. Pure.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use logs::AssignmentChange;
 
-/// How full the front is.
+/// How full the query queue is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueFill {
     /// Less than half of all places are taken.

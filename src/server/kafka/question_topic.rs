@@ -1,11 +1,11 @@
 //! Reads questions from a topic, and has their answers written to topics.
 //!
 //! In: records of the questions topic, which a consumer group divides among the instances. Out: one
-//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over and continues
-//! reading, whatever their outcome. A question's offset is committed after its answer was delivered: if the process is
-//! killed before that, another one answers again, with the same id. When too many questions are waiting in total, the
-//! rest stay in the topic, and the consumer keeps polling. If a question waits, a note beside its committed offset says
-//! which of the later ones are answered.
+//! answer or refusal for each, on its reply topic. The query queue answers them; this file hands them over and
+//! continues reading, whatever their outcome. A question's offset is committed after its answer was delivered: if the
+//! process is killed before that, another one answers again, with the same id. When too many questions are waiting in
+//! total, the rest stay in the topic, and the consumer keeps polling. If a question waits, a note beside its committed
+//! offset says which of the later ones are answered.
 //!
 //! If the instances divide the memory, the group's decisions are noted here for `hold`. A question that is not in its
 //! bank's partition is forwarded there, and one whose partition is revoked is cancelled: the instance that then holds
@@ -184,7 +184,7 @@ struct QuestionTopicReader<'a> {
 type QuestionConsumer = BaseConsumer<GroupMemberContext>;
 
 impl QuestionTopicReader<'_> {
-    /// Reads questions, hands them to the front, and commits what is done. At the end the front
+    /// Reads questions, hands them to the query queue, and commits what is done. At the end the query queue
     /// stops, and `deliver` waits for the last deliveries.
     fn read(
         mut self,
@@ -290,7 +290,7 @@ impl QuestionTopicReader<'_> {
                 }
             }
         }
-        // Requests that came over HTTP are finished first, because they keep the front alive.
+        // Requests that came over HTTP are finished first, because they keep the query queue alive.
         drop(http);
         drop(front);
         deliver();
@@ -399,7 +399,7 @@ impl QuestionTopicReader<'_> {
         }
     }
 
-    /// Hands a question to the front, once its reply topic is known to exist and its turn was forwarded.
+    /// Hands a question to the query queue, once its reply topic is known to exist and its turn was forwarded.
     fn accept_question(&mut self, request: KafkaQuestion, cancellation: Cancellation, front: &QueryQueue) {
         if cancellation.check() == Err(CancellationReason::Cancelled) {
             return;
@@ -440,7 +440,7 @@ impl QuestionTopicReader<'_> {
         self.submit(request, cancellation, front);
     }
 
-    /// Hands a question to the front.
+    /// Hands a question to the query queue.
     fn submit(&self, request: KafkaQuestion, cancellation: Cancellation, front: &QueryQueue) {
         let KafkaQuestion { question, after, as_of, address, .. } = request;
         match question {

@@ -1,4 +1,4 @@
-//! Holds the shards of the questions partitions that the group has assigned to this instance.
+//! Holds the shards of the questions partitions that the group has assigned to this instance (decision 40).
 //!
 //! In: what the group assigns and revokes, as the reader of questions notes it in the memory. Out:
 //! a shard for each assigned partition; `follow` loads it. Building a shard may take long, so it is done here, where no

@@ -141,7 +141,7 @@ async fn batch(who: &Caller, head: &Parts, messages: Vec<Value>, next: &Next) ->
             answers.push(error);
             continue;
         }
-        // The first one was counted at the door.
+        // The first one was counted before it was read.
         if at > 0
             && let Err(denied) = who.count_again()
         {

@@ -112,7 +112,7 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     served
 }
 
-/// Repeats a look-up for some seconds: a process that has just taken the lock has not written its address yet.
+/// Repeats a lookup for some seconds: a process that has just taken the lock has not written its address yet.
 fn retry_briefly<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     for _ in 0..LOOKS {
         if let Some(found) = look() {

@@ -38,8 +38,8 @@ pub enum BankEvent {
     Quiet,
 }
 
-/// `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is told after a
-/// later version was read has no words.
+/// `turn`: a version of a turn was read for the first time: it was said, edited or deleted. One that is reported after
+/// a later version was read has no words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivedTurn {

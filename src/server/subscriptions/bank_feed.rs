@@ -2,11 +2,11 @@
 //!
 //! In: news about the bank, what its records say, looks at what it holds. Out: events; followers read them at their own
 //! pace from the last ones, which are kept, so that nothing waits for a follower and memory is bounded. The bank is
-//! looked at when it has changed, never twice at the same time and never without followers; after a look that took
+//! looked at when it has changed, never twice at the same time and never without followers; after a check that took
 //! long it is left alone for longer. Changes between two looks that undo each other are not told.
 //!
 //! Before any event is sent, the events that are kept lose the words of turns of which a later version was read: what
-//! was deleted is told to no one again, also while the deletion itself is not told yet.
+//! was deleted is asked to no one again, also while the deletion itself is not told yet.
 
 use std::{
     collections::VecDeque,
@@ -88,7 +88,7 @@ struct FeedState {
     told: u64,
 }
 
-/// Up to where events are told.
+/// Up to where events are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FeedPosition {
     /// The first offset of the memory partition that is not told.
@@ -141,7 +141,8 @@ impl FeedState {
     fn withdraw(&mut self, versions: &TurnVersionChanges) {
         let TurnVersionChanges { by_turn, left_out_to } = versions;
         if *left_out_to > 0 {
-            // Any turn may be among those that are left out, so what was told before them must not be told again.
+            // Any turn may be among those that are left out, so what was reported before them must not be reported
+            // again.
             while self.retained.front().is_some_and(|look| look.reached.offset < *left_out_to) {
                 self.from = self.retained.pop_front().map_or(self.from, |look| look.reached);
             }
@@ -167,7 +168,7 @@ impl FeedState {
         }
     }
 
-    /// An event of one of the looks that are kept. A removed unit gets the label with which it came, where its coming
+    /// An event of one of the checks that are kept. A removed unit gets the label with which it came, where its coming
     /// is kept and still has its words.
     fn event(&self, look: usize, index: usize) -> Option<BankEvent> {
         let mut event = self.retained.get(look)?.events.get(index)?.clone();
@@ -280,7 +281,7 @@ impl BankFeed {
         Some(next.map_or(state.told, |look| look.before))
     }
 
-    /// The first event of the next look for who was told this many, and how many are not kept before it.
+    /// The first event of the next check for a follower who got this many, and how many are not kept before it.
     pub(super) fn after(&self, told: u64) -> Option<(BankEvent, u64)> {
         let mut state = self.state();
         state.withdraw(&self.watched.take_versions());
@@ -289,7 +290,7 @@ impl BankFeed {
         Some((state.event(at, 0)?, missed))
     }
 
-    /// The next event for who was told this many, the last of them of a look: of the same look, at its end its
+    /// The next event for a follower who got this many, the last of them of a check: of the same check, at its end its
     /// progress. `None` if the look is not kept any more.
     pub(super) fn within(&self, told: u64) -> Option<BankEvent> {
         let mut state = self.state();
@@ -348,7 +349,7 @@ impl BankFeed {
             {
                 let mut state = self.state();
                 match found {
-                    // A look from before a reset says nothing about what is held now.
+                    // A check from before a reset says nothing about what is held now.
                     Some(look) if self.newest.borrow().resets == resets => {
                         self.record_events(&mut state, look, letters)
                     }
@@ -365,7 +366,7 @@ impl BankFeed {
         false
     }
 
-    /// Adds the events of a look; `letters` is where the dead letters ended before the first one.
+    /// Adds the events of a check; `letters` is where the dead letters ended before the first one.
     fn record_events(&self, state: &mut FeedState, look: BankScan, letters: u64) {
         let offset = look.offset();
         let (records, left_out) = self.watched.take_records(offset);
@@ -373,7 +374,8 @@ impl BankFeed {
             (std::mem::take(&mut state.rejected), std::mem::take(&mut state.rejected_more));
         let BankScan { held, events: of_graph, skipped: more, progress } = look;
         if state.held.replace(Arc::new(held)).is_none() {
-            // What is held now is where the events begin. What was rejected during the look is told with the next one.
+            // What is held now is where the events begin. What was rejected during the check is reported with the next
+            // one.
             state.letters = state.letters.max(letters);
             state.reached = FeedPosition { offset, letters };
             state.from = state.reached;

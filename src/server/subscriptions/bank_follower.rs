@@ -2,7 +2,7 @@
 //!
 //! In: the events of the bank, the end of the service, and changes to who may read. Out: one event per call. There is
 //! no queue: a follower reads the events that are kept for all, each at the time of the call, so that it holds no words
-//! that are withdrawn meanwhile; and one that is late is told how many it missed. The events end when the follower
+//! that are withdrawn meanwhile; and one that is late learns how many it missed. The events end when the follower
 //! loses the right to read the bank, or when the service ends.
 
 use std::{pin::pin, sync::Arc, time::Duration};

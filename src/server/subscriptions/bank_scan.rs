@@ -20,7 +20,7 @@ use types::model::{Bank, UnitId};
 /// Most units of each kind of change that are named at once.
 const MAX_NAMED: usize = 200;
 
-/// What a bank holds, by which a change is told.
+/// What a bank holds, by which a change is reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GraphFingerprint {
     /// In order.
@@ -29,7 +29,7 @@ pub(super) struct GraphFingerprint {
     edges: Vec<u64>,
 }
 
-/// A look at a bank.
+/// A check of a bank.
 #[derive(Debug)]
 pub(super) struct BankScan {
     pub(super) held: GraphFingerprint,

@@ -5,18 +5,20 @@
 //! then deltas, each with the progress that it leads to. At every progress, what a follower has put together is equal
 //! to the result of asking the question again as of the progress's offsets: the same units in the same order with the
 //! same excerpts. Versions in between may be left out. A question is asked again only when its bank has changed, once
-//! for all who follow it. The same holds for a bank, of which events are told. Nothing that changes the memory ever
+//! for all who follow it. The same holds for a bank, of which events are reported. Nothing that changes the memory ever
 //! waits for a follower. Once a deletion was read, no one is sent the words of its turn any more, neither in an event
 //! nor in a snapshot or a delta.
 //!
 //! - `question_event_forms`: what goes in and what comes out, each with one JSON form.
 //! - `evidence_version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
-//! - `question_subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is ended.
+//! - `question_subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is
+//! ended.
 //! - `bank_event_forms`: what those who follow a bank are sent; `bank_scan`: what a bank holds, and what changed in it;
 //!   `dead_letter_reader`: which of its records were rejected.
 //! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
-//! - `follower_guard`: whether a follower may go on; `refresh_schedule`: when those who follow something need it looked at again.
+//! - `follower_guard`: whether a follower may go on; `refresh_schedule`: when those who follow something need it looked
+//! at again.
 //! - `subscription_hub`: all questions and banks that are followed.
 
 mod bank_event_forms;

@@ -1,4 +1,4 @@
-//! What one follower of a question is sent next.
+//! What one follower of a question is sent next (decision 42).
 //!
 //! In: the newest version of the question, the end of the service, and changes to who may read. Out: one event per
 //! call, made at the time of the call: there is no queue, and a late call gets the newest version as one delta. Nothing

@@ -50,13 +50,13 @@ const REFUSALS: QuotaRefusals = QuotaRefusals {
              system's limit on open files",
 };
 
-/// How many questions are asked at the same time: this leaves places in the front to others.
+/// How many questions are asked at the same time: this leaves places in the query queue to others.
 const ASKINGS: usize = 8;
 /// How long a question stays without a follower.
 const LINGER: Duration = Duration::from_secs(120);
 /// How often the dead letters are looked at while somebody follows a bank.
 const LETTERS: Duration = Duration::from_secs(1);
-/// How soon followers of an unchanged question are told how far its partition was read.
+/// How soon followers of an unchanged question learn how far its partition was read.
 const ADVANCE: Duration = Duration::from_secs(1);
 /// The limits for a slow follower.
 const SLOT: FollowerSlotLimits = FollowerSlotLimits { bytes: 256 << 10, behind: Duration::from_secs(60) };

@@ -1,9 +1,9 @@
 //! Responses as server-sent events.
 //!
 //! In: a subscriber, a follower of a bank, or an answer that is being generated. Out: the body of a response, made
-//! piece by piece as the client reads it. Only progress events have an id, so that a client that comes back never begins in
-//! the middle of a change. A comment keeps the connection alive when nothing else was sent for a while. No proxy keeps,
-//! packs or holds back a stream that honours its headers.
+//! piece by piece as the client reads it. Only progress events have an id, so that a client that comes back never
+//! begins in the middle of a change. A comment keeps the connection alive when nothing else was sent for a while. No
+//! proxy keeps, packs or holds back a stream that honours its headers.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -32,9 +32,9 @@ const QUIET: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": quiet\n\n";
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// To whoever stands between: keep nothing, ask nothing again, and pack nothing, which would hold events back.
+/// To proxies: keep nothing, ask nothing again, and pack nothing, which would hold events back.
 const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, no-store, no-transform");
-/// By which nginx and others are told to pass on what comes, when it comes.
+/// By which nginx and others are asked to pass on what comes, when it comes.
 const BUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The events of a subscriber, as a response.
@@ -83,7 +83,7 @@ fn response(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stat
     ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(events)).into_response()
 }
 
-/// What a proxy is told of a response that is a stream, whichever interface sends it; false for any other.
+/// What a response says to a proxy that is a stream, whichever interface sends it; false for any other.
 pub(super) fn disable_proxy_buffering(headers: &mut HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let is_stream = kind.starts_with(EVENTS.as_bytes());

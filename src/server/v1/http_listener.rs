@@ -1,6 +1,6 @@
 //! Connections: each gets a place, has a time limit for its headers, and ends gracefully.
 //!
-//! In: an address and routes. Out: a thread that serves them until it is told to end. Then it accepts no connections,
+//! In: an address and routes. Out: a thread that serves them until it is asked to end. Then it accepts no connections,
 //! gives requests that have begun some seconds to end, and cuts off the rest.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, thread::JoinHandle, time::Duration};
@@ -34,7 +34,7 @@ const HEADERS: Duration = Duration::from_secs(15);
 const HEADER_BYTES: usize = 64 << 10;
 /// The longest handshake of TLS.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long requests that have begun may still take once the listener is told to end.
+/// How long requests that have begun may still take once the listener is asked to end.
 const DRAIN: Duration = Duration::from_secs(10);
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -162,7 +162,8 @@ async fn serve_connection(
     let service = service_fn(|request: Request<Incoming>| {
         let (busy, deletes) = (here.begin(), request.method() == Method::DELETE);
         let answering = router.call(request);
-        // Hyper drops a request whose client has left, even before it is polled; a deletion is carried out all the same.
+        // Hyper drops a request whose client has left, even before it is polled; a deletion is carried out all the
+        // same.
         let answering = if deletes { Either::Left(tokio::spawn(answering)) } else { Either::Right(answering) };
         async move {
             let Ok(answer) = match answering {

@@ -1,4 +1,4 @@
-//! The update tables of a snapshot: what each read of the log added and removed.
+//! The update tables of a snapshot: what each read of the log added and removed (decision 33).
 //!
 //! In: memory records and choices, each with +1 or -1. Out: Arrow batches, and back. A row has the
 //! `offset` and `append_time` of the last record of its read of the log, so the rows up to an

@@ -4,8 +4,8 @@
 //! for every element of an array; `*` alone is a top-level array. Out: each value under one of the paths, in the file's
 //! order, as its bytes and its line. Memory is bounded by the largest value; one beyond [`MAX_VALUE_BYTES`] is cut. A
 //! value that is not valid JSON is still returned: its end is found by tracking brackets and strings, and the scan
-//! continues after it. A byte order mark is skipped. On request, a stream that holds no list of such values is told as
-//! one with a problem.
+//! continues after it. A byte order mark is skipped. On request, a stream that holds no list of such values is reported
+//! as one with a problem.
 
 use std::{
     borrow::Cow,

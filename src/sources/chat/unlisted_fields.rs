@@ -1,9 +1,10 @@
 //! The fields of a record that its form does not list, and whether they may hold words of a message.
 //!
-//! In: a record and its form. Out: the unlisted fields that hold a text, a list or an object, with their texts. Left out
-//! is what holds no words by its name (an id, an address, a time, a size) or by its form (a URL, a date, a hash). Inside
-//! a field that is read and has no listed parts, every text is unlisted, because nothing says that its reader reads it;
-//! whether its words are in the message tells. Bounded: so many fields of one record are looked at, and so deeply.
+//! In: a record and its form. Out: the unlisted fields that hold a text, a list or an object, with their texts. Left
+//! out is what holds no words by its name (an id, an address, a time, a size) or by its form (a URL, a date, a hash).
+//! Inside a field that is read and has no listed parts, every text is unlisted, because nothing says that its reader
+//! reads it; whether its words are in the message tells. Bounded: a limited number of fields of one record are looked
+//! at, and so deeply.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use super::record_form::{RecordForm, split};
 
-/// How many unlisted fields of a record are told.
+/// How many unlisted fields of a record are reported.
 const MAX_FIELDS: usize = 16;
 /// How deeply a record is looked through.
 const MAX_DEPTH: usize = 24;

@@ -3,7 +3,7 @@
 //! In: the file of one channel or thread, or any number of such files; a channel may be split into several. Out: their
 //! messages, oldest first in each conversation. Each file's beginning is read once to learn its channel and its order;
 //! an export in which a file is newest first (`--reverse`) is sorted through a temporary file. A file that is blank or
-//! cut before its channel is told; other files in the folder, such as attachments, are ignored.
+//! cut before its channel is reported; other files in the folder, such as attachments, are ignored.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},

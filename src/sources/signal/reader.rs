@@ -286,7 +286,7 @@ fn record_item(
     let of_group = envelope::is_of_group(&record);
     let read = envelope::FORM.read::<envelope::SignalEnvelopeLine>(record);
     let read = read.and_then(|(record, odd)| odd.judge(received.item(record, origin.clone(), payload, zone), unread));
-    // What a group is told without words is that it has changed.
+    // What a group learns without words is that it has changed.
     let read = read.map(|item| match item {
         ChatItem::Skip(SkipReason::Empty) if of_group => ChatItem::Skip(SkipReason::ServiceMessage),
         item => item,

@@ -1,4 +1,4 @@
-//! `[embed]`: how texts become vectors, and what each model needs.
+//! `[embed]`: how texts become vectors, and what each model needs (decision 54).
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -110,7 +110,7 @@ pub struct ModelSettings {
     #[schemars(range(min = 0.01, max = 100))]
     pub byte_factor: f64,
     /// Languages that the model reads, by their codes of ISO 639-1; empty: every language. A bank that is mostly in
-    /// another one is told so.
+    /// another one gets a notice.
     #[serde(default)]
     pub languages: Vec<Language>,
     /// Cosine at which a unit tells nothing about a question: 0 on the scale of sufficiency.

@@ -64,7 +64,7 @@ pub struct KafkaSettings {
     /// Topic, after the prefix, in which instances that divide the memory say where each partition's banks
     /// are asked over HTTP.
     pub instances_topic: String,
-    /// Topic, after the prefix, whose records ask to forget turns, as `POST /v1/forget` does. Whoever may write
+    /// Topic, after the prefix, whose records ask to forget turns, as `POST /v1/forget` does. Who may write
     /// to it may forget.
     pub forgets_topic: String,
     /// Retention of the turns topic when it is created; 0: no limit.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsSettings {
-    /// Address and port, such as `127.0.0.1:9464`, that serve `/health`, `/ready` and `/metrics` to whoever asks, and
+    /// Address and port, such as `127.0.0.1:9464`, that serve `/health`, `/ready` and `/metrics` to any client, and
     /// take the requests of `[[source]]`; empty: none. Nothing there starts work or tells what is remembered.
     /// `http.listen` serves the same, `/metrics` to a token that may read every bank.
     pub listen: String,

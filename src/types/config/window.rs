@@ -23,7 +23,7 @@ pub struct WindowSettings {
     /// paper does.
     pub sessions: bool,
     /// Banks in which several conversations cross in one room, as on IRC, by name or by their leading
-    /// segments. Turns without a thread are told apart by reply, mention, pause and wording, and each
+    /// segments. Turns without a thread are distinguished by reply, mention, pause and wording, and each
     /// conversation is a session of its own; a turn never moves to another one.
     pub crossing: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The lines of an exported bank, which move it to another log.
 //!
-//! In: the records of a bank in the memory topic. Out: JSON Lines: a header, one record a line, and a
+//! In: the records of a bank in the memory topic. Out: JSON Lines: a header, one record per line, and a
 //! seal over all lines before it.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Ids without phone numbers and mail addresses.
+//! Ids without phone numbers and mail addresses (decision 57).
 //!
 //! In: an id as a platform or an export has it, and the salt of a memory. Out: the same id, if it holds neither; else
 //! `~` and a keyed hash of the whole id. The same id and salt always give the same hash, so a source that is read again

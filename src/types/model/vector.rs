@@ -1,4 +1,4 @@
-//! Dense vectors, stored in one byte per component if every component is a whole number of steps.
+//! Dense vectors, stored in one byte per component if every component is a whole number of steps (decision 22).
 //!
 //! In: components. Out: the same components, and one JSON form.
 

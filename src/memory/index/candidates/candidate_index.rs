@@ -1,9 +1,9 @@
 //! What is kept about a large bank so that a question does not have to read all of it.
 //!
 //! In: the parts of a bank as they are added and removed, each with the parts before and after it in its session. Out:
-//! for each part, a slot with its neighbours and features, and codes of its gists; postings by stem with the number of
-//! windows that hold the stem; and the speakers. All that can be read here is a function of the set of parts; only the
-//! numbers of slots, rows, sessions and speakers depend on the bank's history.
+//! for each part, a slot with its neighbours and features, and codes of its centroids; postings by stem with the number
+//! of windows that hold the stem; and the speakers. All that can be read here is a function of the set of parts; only
+//! the numbers of slots, rows, sessions and speakers depend on the bank's history.
 
 use std::{
     cell::RefCell,
@@ -177,7 +177,7 @@ impl CandidateIndex {
         &self.columns
     }
 
-    /// The gists of every slot.
+    /// The centroids of every slot.
     pub(in crate::index) fn centroids(&self) -> &PartCentroids {
         &self.gists
     }

@@ -1,6 +1,6 @@
-//! The gists of the parts of a large bank: one direction for several vectors.
+//! The centroids of the parts of a large bank: one direction for several vectors.
 //!
-//! In: parts by slot, with their vectors. Out: the codes of their gists. A gist is the direction of up to three
+//! In: parts by slot, with their vectors. Out: the codes of their centroids. A centroid is the direction of up to three
 //! sentences of a part together with its pair; a long part has several. All is a function of the set of parts, except
 //! the numbers of slots and rows.
 
@@ -18,15 +18,15 @@ use crate::index::{
 };
 use types::shrinkable_collection::push_sparingly;
 
-/// The maximum number of sentences in a gist.
+/// The maximum number of sentences in a centroid.
 const SENTENCES: usize = 3;
 
-/// The codes of all gists.
+/// The codes of all centroids.
 #[derive(Debug, Default)]
 pub(in crate::index) struct PartCentroids {
-    /// The first gist of each slot; a slot is a row.
+    /// The first centroid of each slot; a slot is a row.
     first: VectorCodes,
-    /// The other gists of long parts.
+    /// The other centroids of long parts.
     more: VectorCodes,
     /// The slot of each row of `more`; [`NONE`] if no part has the row.
     slots: Vec<PartSlot>,
@@ -44,7 +44,7 @@ impl PartCentroids {
         self.first.bytes() + self.more.bytes() + vec_bytes(&self.slots) + vec_bytes(&self.free_rows) + rows
     }
 
-    /// Adds the gists of a part.
+    /// Adds the centroids of a part.
     pub(in crate::index) fn insert(&mut self, slot: PartSlot, vectors: &PartVectors<'_>) {
         for (at, gist) in of_part(vectors).into_iter().enumerate() {
             self.scale.add(&gist);
@@ -63,7 +63,7 @@ impl PartCentroids {
         }
     }
 
-    /// Removes the gists of a part.
+    /// Removes the centroids of a part.
     pub(in crate::index) fn delete(&mut self, slot: PartSlot, vectors: &PartVectors<'_>) {
         of_part(vectors).iter().for_each(|gist| self.scale.remove(gist));
         self.first.clear(slot as usize);
@@ -74,17 +74,17 @@ impl PartCentroids {
         }
     }
 
-    /// The first gist of each slot.
+    /// The first centroid of each slot.
     pub(in crate::index) fn first(&self) -> &VectorCodes {
         &self.first
     }
 
-    /// The other gists of long parts, and the slot of each row.
+    /// The other centroids of long parts, and the slot of each row.
     pub(in crate::index) fn more(&self) -> (&VectorCodes, &[PartSlot]) {
         (&self.more, &self.slots)
     }
 
-    /// How long the gists are.
+    /// How long the centroids are.
     pub(in crate::index) fn scale(&self) -> CodeScale {
         self.scale
     }
@@ -97,7 +97,7 @@ impl PartCentroids {
     }
 }
 
-/// The gists of a part: for every three sentences, their direction together with the pair.
+/// The centroids of a part: for every three sentences, their direction together with the pair.
 fn of_part(vectors: &PartVectors<'_>) -> Vec<FixedVector> {
     let pair: Vec<_> = vectors.pair.in_16_bits().collect();
     let sentences: Vec<_> = vectors.sentences.in_16_bits().collect();

@@ -2,9 +2,10 @@
 //!
 //! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's candidate index.
 //! Out: for each part, an estimate of its own familiarity; the best parts by this estimate and by their words; and the
-//! best parts of each session. The code of a gist stands for all vectors of a part. The words of two turns on either
-//! side stand for its window, and each turn counts as if it alone held the word. So a part costs little more than
-//! reading the 48 bytes of its code. All results are a function of the set of parts; the work can pause at every step.
+//! best parts of each session. The code of a centroid stands for all vectors of a part. The words of two turns on
+//! either side stand for its window, and each turn counts as if it alone held the word. So a part costs little more
+//! than reading the 48 bytes of its code. All results are a function of the set of parts; the work can pause at every
+//! step.
 
 use std::ops::Range;
 
@@ -53,9 +54,9 @@ pub(in crate::index) struct PartEstimates {
 enum EstimateStep {
     #[default]
     Words,
-    /// The gists of long parts beyond the first.
+    /// The centroids of long parts beyond the first.
     MoreGists,
-    /// The first gists, and the estimates.
+    /// The first centroids, and the estimates.
     Estimates,
 }
 
@@ -74,8 +75,8 @@ pub(in crate::index) struct FirstEstimate {
     most: u32,
     /// What a step of a gain is worth, once all postings are counted.
     words_worth: f32,
-    /// The sums of the codes of further gists of long parts; later, those that have not been compared with the first
-    /// gist yet.
+    /// The sums of the codes of further centroids of long parts; later, those that have not been compared with the
+    /// first centroid yet.
     more_gists: Vec<(PartSlot, u16)>,
     query: Option<CentroidQuery>,
     /// What each speaker adds, if a speaker is named.
@@ -90,7 +91,7 @@ pub(in crate::index) struct FirstEstimate {
 struct CentroidQuery {
     table: CodeTable,
     cosines: CodeCosines,
-    /// The weight of a gist, which stands for the best sentence, the pair and the next pair.
+    /// The weight of a centroid, which stands for the best sentence, the pair and the next pair.
     worth: f32,
 }
 

@@ -1,4 +1,4 @@
-//! A look for the units of a turn, in turns.
+//! A search for the units of a turn, in turns.
 //!
 //! In: a turn, the parts of a bank in order. Out: the units that were made from the turn, each once, in the order of
 //! their first part of it. It may pause after any part; the result does not depend on where.

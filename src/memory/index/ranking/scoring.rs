@@ -1,4 +1,4 @@
-//! How familiar each part of a bank is to a question.
+//! How familiar each part of a bank is to a question (decision 19).
 //!
 //! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out: as of an epoch,
 //! the best parts with their scores, the terms of each score, and the zero of the bank's scale. In a bank with a

@@ -1,4 +1,4 @@
-//! One shard of the memory: a worker with its own dataflow, inputs, epochs and queue of commands.
+//! One shard of the memory: a worker with its own dataflow, inputs, epochs and queue of commands (decision 45).
 //!
 //! In: the commands of its handle. Out: answers, and the changes of its graph to the listeners. One epoch is in flight
 //! at a time. An epoch either answers probes or applies pieces of loads; a scan that is longer than its first turn goes

@@ -155,7 +155,7 @@ impl CodeTable {
 }
 
 /// Calls `each(table, sums)` for every table: the sums of the rows of a block, row by row. The tables and the block
-/// have the same width. The processor is told to fetch the block `next`.
+/// have the same width. The processor is asked to fetch the block `next`.
 pub(in crate::index) fn scan_codes(
     tables: &[CodeTable],
     block: &[u8],

@@ -1,4 +1,4 @@
-//! The language of a text, from its script and its words.
+//! The language of a text, from its script and its words (decision 53).
 //!
 //! In: a text, and the language of what was said before it. Out: what the text itself shows, and the language that it
 //! is read in. A text that shows too little, such as "Ok!" or a name, is read in the language of what was said before

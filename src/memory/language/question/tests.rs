@@ -63,7 +63,7 @@ fn six_keywords_at_most_and_topics_before_names() {
     );
 }
 
-/// A topic that nobody mentions is told as missing, so it must be what the question is about.
+/// A topic that nobody mentions is reported as missing, so it must be what the question is about.
 #[test]
 fn times_and_words_of_asking_are_no_topics() {
     for (text, expected) in [

@@ -1,4 +1,4 @@
-//! Moves one bank out of a log, and into another.
+//! Moves one bank out of a log, and into another (decision 36).
 //!
 //! In: a bank of a log. Out: a file with its live memory records, and the same bank in another
 //! log, of either kind and with any number of partitions. No model runs: units and vectors are moved unchanged.
