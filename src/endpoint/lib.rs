@@ -6,10 +6,10 @@
 //! Redirects are never followed, so that the key reaches no other host, and no error ever shows the key.
 //!
 //! `agent` is the HTTP client. `client` sends a request, and is the one place that decides what a failure means, for
-//! chat, its streams and embeddings alike. `request_failure` says what went wrong, and `suspect_texts` whether a text or its
-//! endpoint is the cause; `reply_text` decodes a reply, and `reply_problem` says what is wrong with one of status 200;
-//! `backoff` says how long to wait, and `retry_after_gate` until when the endpoint asks not to be called; `endpoint_wait` says whether
-//! a thread is waiting. `docs/models.md` has a table of unusual replies.
+//! chat, its streams and embeddings alike. `request_failure` says what went wrong, and `suspect_texts` whether a text
+//! or its endpoint is the cause; `reply_text` decodes a reply, and `reply_problem` says what is wrong with one of
+//! status 200; `backoff` says how long to wait, and `retry_after_gate` until when the endpoint asks not to be called;
+//! `endpoint_wait` says whether a thread is waiting. `docs/models.md` has a table of unusual replies.
 
 mod agent;
 mod backoff;

@@ -43,8 +43,8 @@ impl From<String> for ReplyProblem {
     }
 }
 
-/// Whether an `error` tells of one. Some servers write `false`, `0`, an empty text or `{"message": ""}` beside a good
-/// reply.
+/// Whether the value of `error` reports a failure. Some servers write `false`, `0`, an empty text or `{"message": ""}`
+/// beside a good reply.
 fn tells_something(error: &Value) -> bool {
     match error {
         Value::Null => false,

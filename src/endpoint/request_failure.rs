@@ -16,7 +16,7 @@ pub enum RequestFailure {
         after: Option<Duration>,
         /// The endpoint may have processed the request, and charge for it.
         charged: bool,
-        /// Whether its text may be why.
+        /// Whether its text may be the cause.
         suspicion: TextSuspicion,
     },
     /// This request never succeeds; others may.
@@ -43,7 +43,7 @@ impl RequestFailure {
 }
 
 /// Whether an endpoint's message says that a request is longer than its model reads, worded like those of OpenAI, vLLM,
-/// llama.cpp, Ollama and Anthropic. Words that also tell of an overload count only `where_declined`: where the status
+/// llama.cpp, Ollama and Anthropic. Words that may also mean an overload count only if `where_declined`: the status
 /// says that this request is the cause.
 #[must_use]
 pub fn says_too_long(problem: &str, where_declined: bool) -> bool {

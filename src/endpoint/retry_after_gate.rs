@@ -1,6 +1,6 @@
 //! Until when an endpoint asks not to be called.
 //!
-//! In: the `Retry-After` of any request to it. Out: how long that still lasts, for every request. A later wish never
+//! In: the `Retry-After` of any request to it. Out: how long it still lasts, for every request. A later header never
 //! shortens an earlier one. Never waits itself.
 
 use std::{

@@ -1,13 +1,13 @@
 //! Whether a text or its endpoint is the cause of a failure.
 //!
-//! In: a text that failed, in forms from the whole to the shortest, and a way to ask the endpoint for something that it
+//! In: a text that failed, in forms from the whole to the shortest, and a way to send the endpoint something that it
 //! has answered before (the probe). Out: a reply to the longest form that the endpoint takes; or why it takes none,
-//! which is the text's own fault; or that the endpoint is away, so that everybody waits.
+//! which is the text's own fault; or that the endpoint is away, so that all callers wait.
 //!
 //! A failure counts against a text only if the probe is answered at once right after it, and a text is given up only
 //! after several of them: an endpoint that is down, overloaded or unsteady never condemns a text. A text after which
 //! the endpoint falls silent, although it had answered right before, is remembered, and tried alone when the endpoint
-//! is back. The probe is sent after failures alone, and once for each. Keeps hashes, and no text.
+//! is back. The probe is sent only after failures, once for each. Keeps hashes, and no text.
 
 use std::{
     collections::HashMap,
@@ -25,17 +25,17 @@ pub type TextHash = [u8; 32];
 
 /// The pauses between two tries of the same form: a hiccup of the endpoint may be over after them.
 const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(500));
-/// What a failure counts for that took the whole timeout, or after which the endpoint fell silent: twice another one.
+/// The weight of a failure that took the whole timeout, or after which the endpoint fell silent; usually it is 1.
 const COSTLY: u32 = 2;
-/// What an answer counts for that another try would get again.
+/// The weight of an answer that another try would get again.
 const LASTING: u32 = 4;
-/// By how many halvings a text is shortened that took the whole timeout, or silenced its endpoint.
+/// How many times a text is halved at once if it took the whole timeout, or silenced its endpoint.
 const COSTLY_HALVINGS: u32 = 3;
 /// How many failures of one text may go uncounted because the probe needed several tries.
 const MAX_UNSTEADY: u32 = 16;
 /// How long a text that was given up is not sent again.
 const GIVEN_UP: Duration = Duration::from_secs(600);
-/// How many texts are remembered; with more, all are forgotten, which costs some tries.
+/// How many texts are kept; with more, all are forgotten, which costs some tries.
 const MAX_TEXTS: usize = 4_096;
 
 /// Why one request has no reply.
@@ -69,7 +69,7 @@ pub trait LoneText {
     /// Why the endpoint is away.
     type Error;
 
-    /// Whether there is a form of the text that is halved that many times; there always is the whole text.
+    /// Whether the text has a form that is halved `halvings` times; the whole text always exists.
     fn has(&self, halvings: u32) -> bool;
 
     /// Sends a form, once.
@@ -92,13 +92,13 @@ pub struct TryLimits {
     pub whole: u32,
     /// Each shorter form.
     pub shorter: u32,
-    /// The fewest of all forms together before it is given up.
+    /// All forms together: with fewer failures, the text is not given up.
     pub all: u32,
 }
 
 impl TryLimits {
-    /// For a text that is to be remembered: it is given up late. Of an endpoint that fails three times in ten at
-    /// random, less than one text in a hundred thousand is.
+    /// For a text that is to be remembered, which is given up late: at an endpoint that fails three times in ten at
+    /// random, less than one text in a hundred thousand is given up.
     pub const REMEMBERED: Self = Self { whole: 3, shorter: 2, all: 8 };
     /// For a question, whose asker waits.
     pub const ASKED: Self = Self { whole: 2, shorter: 1, all: 3 };
@@ -152,8 +152,8 @@ impl SuspectTexts {
         sync::lock(&self.0).remove(key);
     }
 
-    /// Counts a failure of something that its caller asks for again, after an answered probe; returns how many there
-    /// are.
+    /// Counts a failure of a text that its caller sends again later, after an answered probe; returns the number of its
+    /// failures.
     pub fn count(&self, key: &TextHash) -> u32 {
         let mut found = self.of(key).unwrap_or_default();
         found.count(1);
@@ -162,7 +162,7 @@ impl SuspectTexts {
         failures
     }
 
-    /// Sends a text alone until it is clear what its endpoint makes of it. `failed` is how it failed alone just now, if
+    /// Sends a text alone until it is clear whether its endpoint takes it. `failed` is how it failed alone just now, if
     /// it did, and the probe was answered after that.
     ///
     /// # Errors
@@ -256,8 +256,8 @@ impl SuspectTexts {
         all.insert(key, suspicion);
     }
 
-    /// A text that was taken whole is like any other; of one that had to be shortened, the next time one failure is
-    /// enough.
+    /// Clears a text that was taken whole. One that had to be shortened stays known: next time, one failure of a form
+    /// is enough.
     fn note_taken(&self, key: TextHash, halvings: u32) {
         if halvings > 0 {
             self.note(key, SuspectRecord { known: true, ..SuspectRecord::default() });
@@ -282,10 +282,10 @@ impl SuspectRecord {
         self.failures += weight;
     }
 
-    /// Goes on to a shorter form if this one is done with; `by` are the halvings. Returns whether it did.
+    /// Continues with a shorter form, by `by` halvings, if this one has failed often enough. Returns whether it did.
     fn shorten(&mut self, tries: TryLimits, text: &impl LoneText, is_refused: bool, by: u32) -> bool {
         let most = match self.halvings {
-            // As much as is needed counts against it; what is left is to find a form that is taken.
+            // Enough failures count against the text; now only a form that is taken is sought.
             _ if self.known || self.failures >= tries.all => 1,
             0 => tries.whole,
             _ => tries.shorter,
@@ -293,7 +293,7 @@ impl SuspectRecord {
         if !is_refused && self.of_form < most {
             return false;
         }
-        // The shortest form at least, where it cannot be halved that often.
+        // The shortest form, if it cannot be halved that often.
         let shorter = (1..=by).rev().map(|by| self.halvings + by).find(|halvings| text.has(*halvings));
         if let Some(halvings) = shorter {
             (self.halvings, self.of_form) = (halvings, 0);

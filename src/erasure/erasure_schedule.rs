@@ -5,13 +5,12 @@
 //! pass that fails is tried again after a pause. Where the clock was set back, what waits is due by the time that has
 //! run here.
 
+use crate::log_events;
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-
-use tracing::{info, warn};
 
 use super::{ErasureReport, ErasureTargets, MemoryProgress, PipelineError, redacted_error};
 
@@ -47,12 +46,12 @@ pub fn erase_in_time(
                 Ok(None) => {}
                 Ok(Some(erased)) => {
                     let seconds = started.elapsed().as_secs_f64();
-                    info!(turns = erased.turns, bytes = erased.rewritten_bytes, seconds, "deleted turns are erased");
+                    log_events::turns_erased(erased.turns, erased.rewritten_bytes, seconds);
                     tell(None);
                 }
                 Err(error) => {
                     let problem = redacted_error(&error);
-                    warn!(problem, "deleted turns are not erased; they will be tried again");
+                    log_events::erasure_failed(&problem);
                     tell(Some(format!("deleted turns are not erased: {error}")));
                     next = Instant::now() + PAUSE;
                 }

@@ -29,6 +29,7 @@ mod fingerprints;
 mod forget_operation_tracker;
 mod imported_turns;
 mod ledger;
+mod log_events;
 mod operation;
 mod operator_key;
 mod receipt;

@@ -7,6 +7,7 @@
 //! of their deletions. On Kafka they go after it, so a start may write up to a thousand deletions again, which changes
 //! nothing.
 
+use crate::log_events;
 use std::{
     collections::BTreeSet,
     sync::{Condvar, Mutex},
@@ -15,7 +16,6 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tracing::warn;
 
 use super::{
     PipelineError, Replica,
@@ -472,7 +472,7 @@ fn passed_over<T>(log: &dyn Log, read: Result<T, PipelineError>) -> Result<Optio
     match read {
         Err(PipelineError::Forget { what, problem }) if log.erasable().is_none() => {
             if sync::lock(&SAID).insert(format!("{what}: {problem}")) {
-                warn!(what, problem, "it is passed over; `ripplemem repair` shows what to do");
+                log_events::operation_passed_over(&what, &problem);
             }
             Ok(None)
         }

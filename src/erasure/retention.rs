@@ -5,6 +5,7 @@
 //! same log at the same time gives the same turns. Banks that are held are left out. Turns that are durable and not
 //! extracted yet are not seen: a later look finds them.
 
+use crate::log_events;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::{ControlFlow, Range},
@@ -15,7 +16,6 @@ use std::{
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tracing::{info, warn};
 
 use super::{
     ForgetOperationStore, PipelineError, Replica, operation::DELETED_AT_ONCE, redacted_error,
@@ -210,7 +210,7 @@ impl<'r> RetentionRunner<'r> {
             for partition in &due {
                 let failed = self.retain(*partition, replica, &goes_on, tell).err();
                 let problem = failed.map(|error| {
-                    warn!(problem = redacted_error(&error), "retention stopped; it will be tried again");
+                    log_events::retention_failed(&redacted_error(&error));
                     error.to_string()
                 });
                 let pause = if problem.is_some() { PAUSE } else { LOOKS_EVERY };
@@ -255,7 +255,7 @@ impl<'r> RetentionRunner<'r> {
                 }
                 let (begun, count) = (Instant::now(), turns.len() as u64);
                 let written = self.delete_some(&outlived.bank, rule, turns, now_ms())?;
-                info!(turns = count, "retention has deleted turns");
+                log_events::retention_deleted(count);
                 tell(RetentionEvent::Deleted(count));
                 // The work that the deletions make counts, too.
                 let is_held =

@@ -4,9 +4,8 @@
 //! that a window used before come from the cache. A vector stays cached only as long as its window will ask for it
 //! again; all others are evicted.
 
+use crate::log_events;
 use std::collections::{HashMap, HashSet, VecDeque};
-
-use tracing::warn;
 
 use logs::{ReadProgress, partition_of};
 use memory::extract::{DraftPart, DraftUnit};
@@ -239,7 +238,7 @@ impl CachedEmbedder {
         let parts = drafted.iter().flat_map(|d| &d.drafts).flat_map(|draft| &draft.parts);
         let languages = parts.map(|part| part.marks.language);
         if let Some(notice) = self.unread.add(languages, &self.settings, &self.model) {
-            warn!("{notice}");
+            log_events::languages_unread(&notice);
         }
         let layouts: Vec<EmbeddingLayout> = drafted.iter().map(|d| self.layout(&d.drafts)).collect();
         let (pairs, stored) = (self.settings.pairs, self.stored());
@@ -324,7 +323,7 @@ impl CachedEmbedder {
         if self.open.is_none() {
             let embedder = embed::open(&self.settings, &self.model)?;
             let (cache, warning) = VectorCache::open(&self.cache_directory)?;
-            warning.iter().for_each(|problem| warn!("{problem}"));
+            warning.iter().for_each(|problem| log_events::vector_cache_warned(problem));
             self.open = Some(OpenEmbedder { embedder, cache });
         }
         // Unreachable: it has just been opened.

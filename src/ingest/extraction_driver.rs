@@ -5,6 +5,7 @@
 //! failure, its stage is rebuilt from the log after a pause that grows with each failure; the others continue. The
 //! [`ExtractionSchedule`] says how long extraction runs and which failures end it.
 
+use crate::log_events;
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,7 +15,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use tokio::sync::oneshot;
-use tracing::{debug, debug_span, info, warn};
+use tracing::{debug, debug_span};
 
 use logs::{AssignmentChange, Log, LogError, PartitionAssignment, partition_of};
 use models::{embed::EmbedError, llm::LlmError};
@@ -345,7 +346,7 @@ impl ExtractionDriver {
         self.waiting.remove(&partition);
         let had_failed = self.failing.remove(&partition).is_some();
         if self.stages.remove(&partition).is_some() || had_failed {
-            info!(partition, "another instance extracts the partition");
+            log_events::partition_left(partition);
             tell(ExtractionEvent::Left { partition });
         }
         log.disown(partition);
@@ -364,7 +365,7 @@ impl ExtractionDriver {
                 Ok(position) => {
                     self.due.remove(&partition);
                     let took = now.elapsed();
-                    info!(partition, position, seconds = took.as_secs_f64(), "the partition is extracted here");
+                    log_events::partition_taken(partition, position, took.as_secs_f64());
                     run.assignment.show_position(partition, position);
                     tell(ExtractionEvent::TakenOver { partition, position, took });
                 }
@@ -401,7 +402,7 @@ impl ExtractionDriver {
             if matches!(worked, Ok(StageOutcome::Nothing | StageOutcome::Committed(_)))
                 && self.failing.remove(&partition).is_some()
             {
-                info!(partition, "extraction continues");
+                log_events::extraction_recovered(partition);
                 tell(ExtractionEvent::Recovered { partition });
             }
             let worked = match worked {
@@ -494,7 +495,7 @@ impl ExtractionDriver {
         let (problem, refuses_writes) = (error.to_string(), error.refuses_writes());
         if failing.problem != problem {
             let (why, seconds) = (redacted_error(&error), pause.as_secs_f64());
-            warn!(partition, seconds, problem = why, "extraction failed; it is tried again after a pause");
+            log_events::extraction_failed(partition, seconds, &why);
         }
         tell(ExtractionEvent::Failed { partition, problem: problem.clone(), refuses_writes });
         self.failing.insert(partition, FailureStreak { problem, ..failing });
@@ -515,10 +516,7 @@ impl ExtractionDriver {
                 Ok(embedder) => return Ok(Some(embedder.model().clone())),
                 Err(error @ PipelineError::Embed(EmbedError::Unavailable { .. })) => {
                     if !std::mem::replace(&mut said, true) {
-                        warn!(
-                            problem = redacted_error(&error),
-                            "the model of the vectors does not answer; it is asked again"
-                        );
+                        log_events::embedding_unavailable(&redacted_error(&error));
                     }
                     let until = Instant::now() + backoff.jittered();
                     while Instant::now() < until && !stop() {

@@ -9,14 +9,13 @@
 //! transactions (decision 56). After a crash before a transaction, its events are read again. That is idempotent: the
 //! records have the same keys.
 
+use crate::log_events;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Range,
     sync::atomic::{AtomicU64, Ordering},
     time::Instant,
 };
-
-use tracing::warn;
 
 use logs::{Log, ReadProgress, Transaction};
 use memory::{
@@ -603,7 +602,7 @@ impl ExtractionStage {
                 };
                 let reason = format!("{problem}; {what}");
                 let (bank, window) = (LoggedBank(&planned.key.bank), planned.key.window.start);
-                warn!(%bank, window, "a dead letter: the model of the vectors does not take a text of the window");
+                log_events::text_declined(bank, window);
                 let letter = DeadLetter::new(origin, reason, text.as_bytes());
                 work.transaction.dead_letters.push(letter.in_bank(Some(planned.key.bank.clone())));
             }
@@ -632,7 +631,7 @@ impl ExtractionStage {
                 let text = record.units.first().map_or("", |unit| unit.restatement.as_str());
                 let origin = window_origin(&record.bank, &record.window, &record.extractor);
                 let (bank, window) = (LoggedBank(&record.bank), record.window.start);
-                warn!(%bank, window, bytes, "a dead letter: a unit of the window is larger than a record may be");
+                log_events::unit_too_large(bank, window, bytes);
                 let letter = DeadLetter::new(origin, reason, text.as_bytes());
                 work.transaction.dead_letters.push(letter.in_bank(Some(record.bank.clone())));
             }

@@ -22,6 +22,7 @@ mod follow_source;
 mod group_extraction;
 mod ingested;
 mod live_turns;
+mod log_events;
 mod model_worker_pool;
 mod partial_windows;
 mod pending_turns;

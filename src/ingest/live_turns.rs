@@ -5,9 +5,8 @@
 //! those records have it. Otherwise the turns are lost, and a warning says so: they are never put in a different
 //! position than before.
 
+use crate::log_events;
 use std::collections::{BTreeSet, HashMap};
-
-use tracing::error;
 
 use super::{PipelineError, model_worker_pool};
 use logs::{Log, LogError, ReadProgress, Topic, partition_of};
@@ -83,13 +82,7 @@ impl LiveTurns {
                 Some(turns) => {
                     drop(self.records.insert(key, RecordTurns { turns, provisional: false, in_part: false }))
                 }
-                None => error!(
-                    partition,
-                    bank = %LoggedBank(&key.bank),
-                    window = key.window.start,
-                    "a record of the bank cannot be read, and its turns are no longer in the turns topic; \
-                     `ripplemem import` an earlier export of the bank before more turns of it arrive"
-                ),
+                None => log_events::record_lost(partition, LoggedBank(&key.bank), key.window.start),
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 //! back off. A window that the endpoint declines, or fails on again and again, keeps the rules' units if the endpoint
 //! answers a probe.
 
+use crate::log_events;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
@@ -15,8 +16,6 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-
-use tracing::warn;
 
 use logs::partition_of;
 use memory::extract::{DraftUnit, Extractor, rules_extractor::RulesExtractor};
@@ -239,10 +238,7 @@ impl ModelWorkerStatus {
         let problem = error.to_string();
         if self.problem.as_ref() != Some(&problem) {
             let seconds = BACKOFF.as_secs();
-            warn!(
-                problem = redacted_llm_error(error),
-                seconds, "the rules' units stand in until the language model's arrive"
-            );
+            log_events::language_model_unavailable(&redacted_llm_error(error), seconds);
         }
         self.problem = Some(problem);
         self.back_off_until = Some(Instant::now() + BACKOFF);

@@ -1,12 +1,12 @@
 //! The memory itself: turns to windows, windows to units, units to a graph, a question to its evidence.
 //!
-//! In: turns, memory records with their vectors, questions. Out: windows, drafts of units, edges, evidence.
-//! Pure: everything here is a function of what it is given. No clock, file, socket, model or async; no Kafka
-//! and no Arrow. What has an effect stands in front of this crate, in `models`, or drives it, in `ingest` and `replica`.
+//! In: turns, memory records with their vectors, questions. Out: windows, drafts of units, edges, evidence. Pure:
+//! everything here is a function of what it is given. No clock, file, socket, model or async; no Kafka and no Arrow.
+//! Code with effects comes before this crate (`models`), or drives it (`ingest`, `replica`).
 //!
 //! | module | question |
 //! |---|---|
-//! | [`language`] | What do English sentences say of names, places and times? |
+//! | [`language`] | What do sentences say of names, places and times? |
 //! | [`window`] | Which turns belong together? |
 //! | [`extract`] | What is worth remembering in a window? |
 //! | [`index`] | Which units are there, what links them, and which does a question call to mind? |

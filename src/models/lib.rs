@@ -12,6 +12,7 @@
 
 pub mod embed;
 pub mod llm;
+mod log_events;
 pub mod rerank;
 mod unread_language_reporter;
 

@@ -12,7 +12,7 @@ use types::{
 
 /// The model that reads other languages than English.
 const MULTILINGUAL: &str = "multilingual-e5-small";
-/// From fewer turns, nothing is concluded about a bank.
+/// The least number of turns from which anything is concluded about a bank.
 const MIN_TURNS: u64 = 20;
 
 /// How many turns there are in each language.
@@ -57,7 +57,7 @@ pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSett
     )
 }
 
-/// Reports once for each language that the model does not read it.
+/// Reports each language that the model does not read, once.
 #[derive(Debug, Default)]
 pub struct UnreadLanguageReporter {
     counts: LanguageCounts,

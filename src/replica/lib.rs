@@ -20,6 +20,7 @@ mod bank_change_tracker;
 mod cancellable_memory;
 mod explanation;
 mod forgotten_since;
+mod log_events;
 mod past_memory_cache;
 mod query_queue;
 mod recollector;

@@ -3,6 +3,7 @@
 //! In: the memory log, questions with a model to embed them. Out: evidence, counts, and the offsets that the memory
 //! reflects. Questions may run in parallel, even while it follows the log.
 
+use crate::log_events;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -15,7 +16,6 @@ use std::{
 use crossbeam_channel::{Receiver, Sender};
 
 use tokio::sync::watch;
-use tracing::warn;
 
 use logs::{Log, ReadProgress, Topic, WritePosition};
 use memory::{
@@ -152,7 +152,7 @@ impl Replica {
             let restored = snapshots.newest(
                 partition,
                 turns.is_some(),
-                &mut |problem| warn!(partition, "{problem}"),
+                &mut |problem| log_events::snapshot_not_restored(partition, problem),
                 &mut |done, total| {
                     of_shard = total;
                     progress(bytes + done, bytes + total);

@@ -9,6 +9,7 @@
 //! The first read with vectors decides which model's vectors are right: those of the model that embeds the questions
 //! here, if it is known and a record has it, otherwise those of the model that most of its records have.
 
+use crate::log_events;
 use std::{
     collections::BTreeMap,
     sync::{Arc, RwLock},
@@ -17,7 +18,7 @@ use std::{
 use logs::{Log, LogRecord, ReadBatch, ReadProgress, Topic};
 use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardHandle};
 use snapshots::{Manifest, MemoryLogRead, RestoredRecord, RestoredSnapshot, UnreadableMemoryRecord};
-use tracing::{debug, debug_span};
+use tracing::debug_span;
 use types::record_value::{RecordValueError, check_bank, read_record, read_value};
 use types::{
     model::{Bank, IN_PART, LogPosition, MemoryKey, MemoryRecord, ModelRef},
@@ -169,7 +170,7 @@ impl ShardReader {
         }
         let mut reflects = vec![position("memory", partition, batch.next)];
         reflects.extend(batch.covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
-        debug!(records = batch.records.len(), changes = changes.len(), next = batch.next, "loaded");
+        log_events::records_loaded(batch.records.len(), changes.len(), batch.next);
         memory.load(RecordLoad { changes, reflects, ..RecordLoad::default() })?;
         {
             let mut held = sync::write(held);

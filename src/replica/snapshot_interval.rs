@@ -4,12 +4,11 @@
 //! and log lines when writing begins to fail, succeeds again, or is another process's. A place that cannot be
 //! reached stops nothing else: the next interval tries again.
 
+use crate::log_events;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-
-use tracing::{info, warn};
 
 use super::{PipelineError, Replica};
 use logs::Log;
@@ -40,20 +39,20 @@ pub fn write_snapshots(
         // Another process may have written snapshots of shards, and have ended.
         let taken_over = replica.take_over(log).map(|shards| {
             if shards > 0 {
-                info!(shards, "snapshots: this process writes those of more shards from now on");
+                log_events::snapshots_taken_over(shards);
             }
         });
         let is_written = taken_over.and_then(|()| replica.snapshot()).map(|written| written.is_some());
         let problem = is_written.as_ref().err().map(redacted_error);
         match &problem {
-            Some(problem) if said.as_ref() != Some(problem) => warn!(problem, "no snapshot is written"),
-            None if said.is_some() => info!("snapshots are written again"),
+            Some(problem) if said.as_ref() != Some(problem) => log_events::snapshot_failed(problem),
+            None if said.is_some() => log_events::snapshots_recovered(),
             _ => {}
         }
         said = problem;
         let now = replica.written_elsewhere();
         if now != elsewhere && now > 0 {
-            info!(shards = now, "snapshots: another process writes those of these shards; this one keeps answering");
+            log_events::snapshots_written_elsewhere(now);
         }
         elsewhere = now;
         tell(&is_written, started.elapsed());

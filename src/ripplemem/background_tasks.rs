@@ -3,6 +3,7 @@
 //! In: a service that was just opened. Out: memory records of the turns, snapshots, and events for
 //! [`MemoryStatus`] and the metrics. The threads run until the memory is closed or dropped.
 
+use crate::log_events;
 use std::{
     sync::{
         Arc, Mutex,
@@ -21,7 +22,6 @@ use ingest::{ExtractionEvent, ExtractionOrderReceiver, ExtractionOrderSender, Ex
 use models::join_threads;
 use pipeline::PipelineError;
 use replica::write_snapshots;
-use tracing::info;
 use types::{config::Pipeline, sync, wake_signal::WakeSignal};
 
 /// Receives the events of the background.
@@ -129,7 +129,7 @@ impl Drop for BackgroundTasks {
         self.news.raise();
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         if !join_threads(self.threads.drain(..)) {
-            info!("a request to the embedding endpoint is still open; its turns are extracted after the next start");
+            log_events::request_left_open();
         }
     }
 }

@@ -3,7 +3,7 @@
 //! [`Memory`] is the surface for programs that keep a memory of their own:
 //!
 //! ```no_run
-//! use ripplemem::{Asked, Memory, config::Pipeline, model::{Bank, EventTime, Question, Turn}};
+//! use ripplemem::{Memory, QueryRequest, config::Pipeline, model::{Bank, EventTime, Question, Turn}};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let memory = Memory::open(&Pipeline::parse("version = 1")?)?; // in ./ripplemem-data
@@ -12,7 +12,7 @@
 //! let written = memory.put([Turn::new(bank.clone(), "1", "Ann", "I moved to Lisbon.", said_at)])?;
 //! let question = Question::new(bank, "Where does Ann live?");
 //! // `after` waits until the answer reflects what was written.
-//! let evidence = memory.ask_and_wait(Asked::now(question).after(&written))?;
+//! let evidence = memory.ask_and_wait(QueryRequest::now(question).after(&written))?;
 //! println!("{}", evidence.context);
 //! memory.close()?;
 //! # Ok(())
@@ -33,6 +33,7 @@ mod background_tasks;
 mod erase_tests;
 mod erasing;
 mod explaining;
+mod log_events;
 mod maintenance;
 mod memory;
 #[cfg(test)]

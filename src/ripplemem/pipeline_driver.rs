@@ -4,13 +4,13 @@
 //! turns log has it; a process that was killed makes everything after that again from the logs. Starts
 //! no extraction by itself: `engine` does, for a memory that stays open.
 
+use crate::log_events;
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use crossbeam_channel::Sender;
-use tracing::error;
 
 use logs::{self, Log, Topic, WholeLogAssignment};
 use memory::index::EdgeChanges;
@@ -168,10 +168,7 @@ impl PipelineDriver {
             follow: &follow,
         };
         if let Err(error) = extraction.run(&run, orders, stop, tell) {
-            error!(
-                problem = redacted_error(&error),
-                "extraction has stopped; restart the service, the log holds every turn"
-            );
+            log_events::extraction_stopped(&redacted_error(&error));
         }
     }
 

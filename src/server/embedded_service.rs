@@ -5,6 +5,7 @@
 //! the lease of every source. At the end requests that have begun are answered, a snapshot is written, and
 //! the directory is free. A kill loses nothing that was acknowledged.
 
+use crate::log_events;
 use std::{
     sync::{
         Arc, Mutex,
@@ -12,8 +13,6 @@ use std::{
     },
     time::{Duration, Instant},
 };
-
-use tracing::{error, info, warn};
 
 use super::{
     ServeError,
@@ -49,7 +48,7 @@ pub(super) fn run(
     let served = ServedMemory::open(pipeline, &pipeline.http.listen, state, progress)?;
     let took = started.elapsed().as_secs_f64();
     state.metrics.recovery_seconds.set(took);
-    info!(seconds = took, directory = %pipeline.log.directory.display(), "ready: the memory reflects its log");
+    log_events::memory_ready(took, pipeline.log.directory.display());
     systemd_notify::notify_started();
     let mut meter = ModelMeter::open(pipeline)?;
     let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
@@ -61,7 +60,7 @@ pub(super) fn run(
             scope.spawn(move || {
                 if let Err(error) = read_source(memory, state, settings, read_turns, stop) {
                     let path = settings.path.display();
-                    error!(source = %path, problem = redacted_error(&error), "the source is not read to its end");
+                    log_events::source_failed(path, &redacted_error(&error));
                 }
             });
         }
@@ -102,7 +101,7 @@ fn read_source(
     source.hide_ids(memory.log().id_salt()?);
     let name = source.describe();
     if let Some(notice) = source.notice() {
-        warn!(source = name, "{notice}");
+        log_events::source_noticed(&name, &notice);
     }
     let (mut turns, mut rejects) = (0, 0);
     while let Some(batch) = source.next(read_turns)? {
@@ -112,10 +111,10 @@ fn read_source(
         memory.put_dead_letters(&batch.rejects)?;
         memory.put(batch.events)?;
         if stop.load(Ordering::Relaxed) {
-            info!(source = name, turns, "stopped before the end of the source; the next run reads it again");
+            log_events::source_left_unread(&name, turns);
             return Ok(());
         }
     }
-    info!(source = name, turns, rejects, "the source is read to its end");
+    log_events::source_read(&name, turns, rejects);
     Ok(())
 }

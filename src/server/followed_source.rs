@@ -3,11 +3,10 @@
 //! In: a source, its webhooks, and who follows it. Out: a log line where something changes; a problem that
 //! repeats is said once. Requests of the platform are let in for as long as the source is followed.
 
+use crate::log_events;
 use std::{sync::Arc, time::Duration};
 
 use crossbeam_channel::Receiver;
-
-use tracing::{info, warn};
 
 use super::{error::ServeError, service_state::ServiceState, webhooks::Webhooks};
 use crate::telemetry::{SkippedTurnLabels, SourceLabel};
@@ -55,14 +54,14 @@ impl FollowedSource<'_> {
             match event {
                 LiveSourceEvent::Following => {
                     last_problem = None;
-                    info!(source = name, "the source is followed");
+                    log_events::source_followed(name);
                 }
                 LiveSourceEvent::Committed { .. } => {}
-                LiveSourceEvent::Notice(notice) => warn!(source = name, "{notice}"),
+                LiveSourceEvent::Notice(notice) => log_events::live_source_noticed(name, &notice),
                 LiveSourceEvent::Interrupted { problem, after } => {
                     if last_problem.as_ref() != Some(&problem) {
                         let seconds = after.as_secs_f64();
-                        warn!(source = name, problem, seconds, "the source is interrupted; it is opened again");
+                        log_events::source_interrupted(name, &problem, seconds);
                     }
                     last_problem = Some(problem);
                 }

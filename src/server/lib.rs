@@ -30,6 +30,7 @@ mod kafka;
 #[path = "without_kafka.rs"]
 mod kafka;
 mod log_ends;
+mod log_events;
 mod mcp;
 mod mem0;
 mod memory_http_client;

@@ -4,9 +4,8 @@
 //! stands beside the directory's lock, for others. At the end requests that have begun are answered, a
 //! snapshot is written, and the directory is free. A kill loses nothing that was acknowledged.
 
+use crate::log_events;
 use std::sync::{Arc, atomic::Ordering};
-
-use tracing::warn;
 
 use super::{
     ServeError,
@@ -72,7 +71,7 @@ impl ServedMemory {
         match Arc::into_inner(memory) {
             Some(memory) => memory.close()?,
             // A call that outlasted its connection ends with the process.
-            None => warn!("the service ended while a request ran; what that request acknowledged is kept"),
+            None => log_events::request_left_open(),
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! In: what happens behind the memory and at its log. Out: metrics, readiness, and the state of each partition's
 //! extraction. Nothing here names a bank or holds a word of what was said.
 
+use crate::log_events;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -21,7 +22,6 @@ use crate::{
     telemetry::{Metrics, OutcomeLabel, PartitionLabel, PurposeLabel, WaitReasonLabel},
     webhooks::Webhooks,
 };
-use tracing::debug;
 
 use erasure::RetentionStatus;
 use ingest::{CommittedTransaction, ExtractionEvent, ExtractionOrderSender, ExtractionStatus};
@@ -203,7 +203,7 @@ impl ServiceState {
         metrics.question_seconds.observe(seconds);
         self.questions.note(Instant::now(), took);
         let Ok(evidence) = answer else {
-            return debug!(outcome, seconds, "question refused");
+            return log_events::question_refused(outcome, seconds);
         };
         let tokens = evidence.context.len() as f64 / BYTES_A_TOKEN;
         metrics.answer_tokens.observe(tokens);
@@ -215,7 +215,7 @@ impl ServiceState {
             metrics.llm_question_seconds.observe(took.milliseconds as f64 / 1_000.0);
         }
         let (supported, units) = (evidence.supported, evidence.units.len());
-        debug!(outcome, seconds, supported, units, tokens = tokens as u64, "question answered");
+        log_events::question_answered(outcome, seconds, supported, units, tokens as u64);
     }
 
     /// Takes the result of a write to the log.

@@ -3,11 +3,10 @@
 //! In: `NOTIFY_SOCKET`, which systemd sets for a unit of `Type=notify`. Out: one message there. Without the variable
 //! nothing happens. Never an error: a service that cannot say it is a service all the same.
 
-use tracing::warn;
-
+use crate::log_events;
 /// Says that the service has started.
 pub(super) fn notify_started() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        warn!(problem = %error, "NOTIFY_SOCKET is set and cannot be written to; systemd does not hear of the start");
+        log_events::notification_failed(&error);
     }
 }

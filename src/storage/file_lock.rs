@@ -1,4 +1,4 @@
-//! Locks on files: one holder at a time, in whatever process.
+//! Locks on files: one holder at a time, among all processes.
 //!
 //! In: the path of a lock file, which is made and stays. Out: the lock, or the id of the process that holds it. The
 //! operating system releases the lock when the process ends, however it ends. A leftover file locks nothing.

@@ -1,7 +1,7 @@
 //! How the embedded stores keep recent writes: the log, and the caches of vectors and responses (decision 44).
 //!
-//! In: how a keyspace is read; the path of a store. Out: options, the limit of a journal, and the steps by which a
-//! copy of a store takes its place: the old files may hold what was deleted.
+//! In: how a keyspace is read; the path of a store. Out: options, the limit of a journal, and the steps by which a copy
+//! replaces a store, whose old files may hold what was deleted.
 
 use std::{
     fs, io,
@@ -68,7 +68,7 @@ pub fn remove_unused(path: &Path) -> io::Result<()> {
     remove(&unused(path))
 }
 
-/// The directory that the next copy of a store goes to, where nothing lies.
+/// The directory for the next copy of a store; nothing is there.
 ///
 /// # Errors
 /// As [`remove_unused`].
@@ -128,7 +128,7 @@ mod tests {
         fs::create_dir(directory_in_use(&path)).unwrap();
         let copy = directory_of_copy(&path).unwrap();
         fs::create_dir(&copy).unwrap();
-        // A copy that was not finished is none.
+        // An unfinished copy does not count.
         assert_eq!(directory_in_use(&path), path);
         remove_unused(&path).unwrap();
         assert_eq!(names(), ["cache-1"]);

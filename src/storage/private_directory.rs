@@ -1,7 +1,7 @@
 //! Directories that only their owner may read.
 //!
-//! In: a path. Out: the directory, made with all above it that is missing, for its owner alone. One that exists keeps
-//! its permissions: they are its operator's.
+//! In: a path. Out: the directory, made with its missing parents, for its owner alone. One that exists keeps its
+//! permissions: they are its operator's.
 
 use std::{fs::DirBuilder, io, path::Path};
 

@@ -155,8 +155,8 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         (chunk, at)
     }
 
-    /// The chunk of a key and its place in it; as an error, the chunk and place where it would go. That chunk is
-    /// missing only if there is no chunk at all.
+    /// The chunk of a key and its place in it; as an error, the chunk and place at which it would be inserted. That
+    /// chunk is missing only if there is no chunk at all.
     fn find(&self, key: K) -> Result<(usize, usize), (usize, usize)> {
         let later = self.chunks.partition_point(|entries| entries.first().is_some_and(|(first, _)| *first <= key));
         let chunk = later.saturating_sub(1);

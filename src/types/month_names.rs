@@ -1,7 +1,7 @@
 //! The English names of the months.
 //!
-//! In: a word. Out: the month that it names, from 1; and the twelve names. Never knows another language, or any
-//! abbreviation other than the first three letters.
+//! In: a word. Out: the month that it names, from 1; and the twelve names. Knows no other language, and no abbreviation
+//! other than the first three letters.
 
 /// The names, January first.
 pub const MONTHS: [&str; 12] = [

@@ -1,7 +1,7 @@
 //! Reads the value of a record of the memory topic.
 //!
-//! In: bytes. Out: the record, or which of two things keeps this build from reading it: a newer schema, which another
-//! build reads, or contents that no build can use. This file does not know the log.
+//! In: bytes. Out: the record, or why this build cannot read it: a newer schema, which another build reads, or contents
+//! that no build can use. This file does not know the log.
 
 use crate::model::{MemoryKey, MemoryRecord, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION, WindowTurn};
 
@@ -37,8 +37,7 @@ struct RecordTurnFields {
     turns: Vec<WindowTurn>,
 }
 
-/// All turns that the value of a record holds, deleted ones and those that stand in it as context included. Its units
-/// are not read.
+/// All turns that the value of a record holds, deleted turns and context included. Its units are not read.
 ///
 /// # Errors
 /// Why it cannot be read.

@@ -1149,7 +1149,7 @@ export interface components {
         };
         /** @description What became of turns that were to be deleted. */
         ForgottenTurns: {
-            /** @description Where the deletions lie, as in [`super::PutTurnsResponse`]; empty where nothing was deleted. */
+            /** @description Where the deletions lie, as in `WrittenTurns`; empty where nothing was deleted. */
             after: string;
             /** @description Their bank. */
             bank: components["schemas"]["Bank"];

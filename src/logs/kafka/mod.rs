@@ -33,6 +33,7 @@ mod growing_partition;
 pub mod instances_topic;
 mod kafka_log;
 mod live_key_index;
+mod log_events;
 mod log_maintenance;
 mod open;
 mod operation_entries;

@@ -4,6 +4,7 @@
 //! partition fences this one: its commit fails, and none of its records becomes visible. The queue is drained before
 //! the commit, because librdkafka would sleep for up to 100 ms there.
 
+use super::log_events;
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -14,7 +15,7 @@ use rdkafka::{
     message::OwnedHeaders,
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use tracing::{debug, debug_span};
+use tracing::debug_span;
 
 use super::client::{ATTEMPT_TIMEOUT, KafkaClientState, KafkaCluster};
 use crate::LogError;
@@ -134,7 +135,7 @@ impl TransactionalProducer {
         loop {
             match self.producer.commit_transaction(ATTEMPT_TIMEOUT.min(cluster.timeout())) {
                 Ok(()) => {
-                    debug!("committed");
+                    log_events::transaction_committed();
                     return Ok(CommitOutcome { last });
                 }
                 Err(error) if retriable(&error) && Instant::now() < until && !self.watch.stranded() => {}

@@ -11,6 +11,7 @@
 //! transactions was never written. What is written twice is as after any redelivery: a record of the memory replaces
 //! itself, and a turn changes nothing.
 
+use super::log_events;
 use std::{
     collections::HashMap,
     sync::Mutex,
@@ -21,7 +22,6 @@ use rdkafka::{
     consumer::BaseConsumer,
     message::{Header, OwnedHeaders},
 };
-use tracing::warn;
 
 use super::{
     client::{ATTEMPT_TIMEOUT, KafkaClientState, KafkaCluster, drop_in_background},
@@ -198,7 +198,7 @@ impl TransactionalProducer {
             if !records.is_empty() {
                 let (how, HiddenRange { topic, partition, from }) =
                     (if is_whole { "committed" } else { "aborted" }, of);
-                warn!(topic, partition, offset = from, how, "the cluster left a transaction open; it is ended here");
+                log_events::open_transaction_ended(topic, *partition, *from, how);
             }
             again.extend(records.into_iter().map(|raw| (of, raw)));
         }

@@ -36,9 +36,9 @@ pub(super) struct Utterance<'w> {
     language: Language,
     /// The words, with single spaces between them; for passages, the text as it is.
     pub(super) words: String,
-    /// If the turn is long, what was said and shared, with its passages.
+    /// If the turn is long, its words and attachments as one text, with its passages.
     long: Option<(Rc<str>, Vec<Passage>)>,
-    /// If the turn makes several units, which one this is, and how many there are.
+    /// If the turn makes several units, the number of this one and the number of units.
     number: Option<(usize, usize)>,
     /// The words with their own line breaks, if the whole turn is taken and has several lines.
     lines: Option<String>,

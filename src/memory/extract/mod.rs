@@ -7,8 +7,8 @@
 //! - `extractor`, `draft`, `error`: the trait, its result, its failure.
 //! - `rules_extractor`: the extractor that needs no model (`models` has the one that asks a language model);
 //!   `open_turn`: the unit of a single turn, while its window is open.
-//! - `compose`: composes one unit from chosen turns, for `rules_extractor` and `open_turn`; `passages`: cuts a long turn into the
-//!   passages that are quoted; `turn_languages`: the language of each turn.
+//! - `compose`: composes one unit from chosen turns, for `rules_extractor` and `open_turn`; `passages`: cuts a long
+//!   turn into the passages that are quoted; `turn_languages`: the language of each turn.
 
 mod compose;
 mod draft;

@@ -17,7 +17,7 @@ pub const WHOLE_BYTES: usize = 1_000;
 pub const PASSAGE_BYTES: usize = 420;
 /// Longer lines in front of a table or of code are not repeated.
 const MAX_REPEATED_BYTES: usize = 200;
-/// A passage is not cut in its first third: one part out of this many.
+/// A passage is never cut within the first of this many equal parts of it.
 const THIRDS: usize = 3;
 
 /// A passage of a text.

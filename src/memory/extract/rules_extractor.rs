@@ -127,7 +127,7 @@ pub fn drafts_from_record(record: &MemoryRecord, settings: &ExtractSettings) -> 
     record.units.iter().map(|unit| draft_of_unit(unit, &live, &languages, grouped)).collect()
 }
 
-/// The draft of a stored unit; `grouped`: units have the turn before them.
+/// The draft of a stored unit. If `grouped`, it also has the turn before it.
 fn draft_of_unit(unit: &Unit, live: &[&WindowTurn], languages: &TurnLanguages, grouped: bool) -> DraftUnit {
     // Only a unit from a language model has its restatement as its part.
     let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);

@@ -359,7 +359,7 @@ fn consecutive_turns_are_one_unit_with_a_part_each() {
         units[0].restatement
     );
 
-    // A deletion changes only the unit of its turn; the next unit has another turn before it.
+    // A deletion changes only its turn's unit; the next unit only has another turn before it.
     turns[4].deleted = true;
     let after = grouped(turns);
     assert_eq!(sources(&after), [vec!["t1", "t2", "t3"], vec!["t5", "t6", "t7"]]);

@@ -1,7 +1,7 @@
 //! The language of each turn of a window.
 //!
 //! In: the turns of one window, in order, and the language for turns at its beginning that show none. Out: the language
-//! that each is read in. Nothing outside the window counts, so that an edit changes only the record of its own window.
+//! in which each is read. Nothing outside the window counts, so that an edit changes only the record of its own window.
 
 use crate::language::multilingual::languages_of;
 use types::model::{Language, WindowTurn};

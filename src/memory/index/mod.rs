@@ -5,9 +5,9 @@
 //! records: the same log gives the same units, edges and scores whatever the batching,
 //! the arrival order and the number of shards and threads. No clock, file, socket or model is used.
 //!
-//! From the bottom up: `vectors`, `units`, `edges`, which units choose, `lexical` for their words, `candidates` and
-//! `ranking` for the first look at a question, `dataflow`, which wires all this, and `shard`, whose handle callers
-//! hold. The banks of one shard never meet those of another. `probes` is what callers send and get; `work_budget` counts what a
+//! From the bottom up: `vectors`; `units`; `edges`, which units choose; `lexical` for their words; `candidates` and
+//! `ranking` for the familiarity of parts; `dataflow`, which connects all this; `shard`, whose handle callers hold. The
+//! banks of one shard never meet those of another. `probes` is what callers send and get; `work_budget` counts what a
 //! step costs; `memory_footprint` counts how much memory the units take.
 
 mod candidates;

@@ -61,7 +61,7 @@ pub struct FamiliarityProbe {
     pub vector: FixedVector,
     /// The question's words; tokenised and stemmed like parts.
     pub words: String,
-    /// The language of the words, if they show it; otherwise they are read like most parts of the bank.
+    /// The language of the words, if they show it; otherwise they are read in the language of most parts of the bank.
     pub language: Option<Language>,
     /// The words except the names of people, as they are written in the question.
     pub topics: Vec<String>,
@@ -116,7 +116,7 @@ pub struct FamiliarityResult {
     pub topics: Vec<QuestionTopic>,
     /// The only person who speaks in the bank, apart from assistants, tools and bots.
     pub only_person: Option<String>,
-    /// Some of those who speak in the bank, if the asker does not.
+    /// Some of the bank's speakers, if the asker is not one.
     pub unknown_asker: Option<Vec<String>>,
     /// How many of the topics, the last of them, also belong to the name of a speaker. They count in no share.
     pub speaker_topics: usize,

@@ -274,7 +274,7 @@ fn a_bank_is_counted_once_for_all_who_ask_until_it_changes_and_hashed_for_digest
     while stepped.step() {}
     assert!(flood.iter().all(|answer| counted(answer) == (20, 0)));
     assert_eq!(stepped.shard.censuses_made, 2, "one of each bank, for 201 readers");
-    // Digests are hashed once, and tell the counts as well.
+    // A digest is hashed once for all of these, and its rows hold the counts as well.
     let digests: Vec<_> = (0..50).map(|_| stepped.count("a", true)).collect();
     while stepped.step() {}
     let hash = counted(&digests[0]).1;

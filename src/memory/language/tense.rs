@@ -1,7 +1,7 @@
 //! Whether a clause is about the past or about the future.
 //!
 //! In: a clause's words in lower case and a place in it. Out: the tense of the nearest wording that has one, or
-//! `Unclear`. Nothing outside the given clause is looked at.
+//! `Unclear`. Nothing outside the given clause is read.
 
 /// The time that a clause is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,11 +5,12 @@
 //! memory, but its answer is not. So the statements of the named person are compared with those of the others. A part
 //! that asks is no statement: it names a thing without saying anything about it. A restated unit counts for the persons
 //! among its cues, not for its speaker. If a question names nobody, two things count: whether the best parts together
-//! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions
-//! count too, because people ask an assistant. A task does not need its answer in the memory. Looks nothing up.
+//! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions count
+//! too, because people ask an assistant. A task does not need its answer in the memory. Sends no probe.
 //!
-//! A word may be a topic and belong to a speaker's name, such as "kayak" where an Ann Kayak speaks. It is read as a name
-//! where it is written as one. Otherwise, if somebody said it, it is read both ways, and the better reading counts.
+//! A word may be a topic and belong to a speaker's name, such as "kayak" where an Ann Kayak speaks. It is read as a
+//! name where it is written as one. Otherwise, if somebody said it, it is read both ways, and the better reading
+//! counts.
 //!
 //! The constants come from a logistic regression on LoCoMo's dialogues and BEAM's chats. It separates their answerable
 //! questions from those without an answer and from questions of other dialogues. The constant of a task is set by hand.
@@ -25,7 +26,7 @@ use types::model::{Interval, canonical_name};
 const CLOSENESS: f64 = 0.25;
 /// A side's fit is the mean fit of at most this many statements, the best.
 const FEW: usize = 3;
-/// Statements are looked for among this many of the best parts.
+/// Statements are searched for among this many of the best parts.
 const LOOKED_AT: usize = 80;
 /// The topics may lie in several parts, among this many of the best.
 const TOGETHER: usize = 10;
@@ -74,8 +75,8 @@ pub(super) fn agreement(
     as_names.max(agreement_of_reading(question, persons, &topics, &words, closeness))
 }
 
-/// The parts with the words of speakers' names as topics, and these words: those that somebody said, and that are not
-/// written as names. None if there are none.
+/// The parts with the words of speakers' names as topics, and these words: those that somebody said and that the
+/// question does not write as names. `None` if there are none.
 fn speaker_names_as_topics(
     question: &ParsedQuestion<'_>,
     persons: &[String],
@@ -108,7 +109,7 @@ fn agreement_of_reading(
     closeness: &dyn Fn(f64) -> f64,
 ) -> f64 {
     let best = familiar.best.get(..LOOKED_AT).unwrap_or(&familiar.best);
-    // Where a time is all that it asks about, what was said then holds it.
+    // If a time is its only topic, the parts that were said at that time hold it.
     let only_time = familiar.own_topics().is_empty() && question.names_time();
     let coverage = |part: &FamiliarPart| {
         if only_time { f64::from(u8::from(was_said_then(part, question))) } else { familiar.coverage(part.topics) }
@@ -149,8 +150,8 @@ fn agreement_of_reading(
     1.0 / (1.0 + (-sum).exp())
 }
 
-/// The persons without an asker who is the bank's only person: "I" means the same there, whether the asker is named or
-/// not.
+/// The persons, without the asker if the asker is the bank's only person: "I" then means the same, whether the question
+/// names its asker or not.
 fn others_than_only_person(
     question: &ParsedQuestion<'_>,
     persons: &[String],

@@ -1,8 +1,8 @@
 //! The final order of the evidence (paper, section 3.5; decision 15).
 //!
-//! In: candidates, possibly several for one unit. Out: one candidate a unit with merged
-//! provenance, ordered by ρ, at most `recall.budget`. The order of the input never matters:
-//! provenance is sorted before it is summed, and ties of ρ are broken by id.
+//! In: candidates, possibly several for one unit. Out: one candidate per unit with merged provenance, ordered by ρ, at
+//! most `recall.budget`. The order of the input never matters: provenance is sorted before it is summed, and ties of ρ
+//! are broken by id.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 

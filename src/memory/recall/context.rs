@@ -1,10 +1,10 @@
 //! The context: evidence as the text from which an answer is written.
 //!
 //! In: the units of the answer, whole or in excerpts. Out: plain text: first the whole units, then the excerpts, both
-//! in the order of time. Whole units have a heading for each local day, and a line for each unit: its restatement,
-//! with the event's own time if that differs from the time of saying. Excerpts have a heading for each session and
-//! day, with the time of its first quoted turn. Below it stand the turns, `Name: words`, with their own line breaks
-//! ([`super::quotation`]); of a long turn, only the quoted passages. The words of a turn never start a line or a
+//! in the order of time. Whole units have a heading for each local day, and a line for each unit: its restatement, with
+//! the event's own time if that differs from the time of saying. Excerpts have a heading for each session and day, with
+//! the time of its first quoted turn. Below it stand the turns, `Name: words`, with their own line breaks
+//! ([`super::turn_quotation`]); of a long turn, only the quoted passages. The words of a turn never start a line or a
 //! heading. If recollection abstains, the first line says that nothing supports the question (decision 17).
 
 use std::{
@@ -34,7 +34,7 @@ pub struct EvidenceContext {
     pub turns: Vec<Vec<String>>,
 }
 
-/// Renders units; `unsupported` is the reason when nothing supports the question, empty for a line without one.
+/// Renders units; `unsupported` is why nothing supports the question, or empty for that note without a reason.
 #[must_use]
 pub fn render_context<'u>(
     units: impl IntoIterator<Item = UnitQuote<'u>>,

@@ -1,10 +1,10 @@
 //! Where the list of familiar parts is cut off (decision 20).
 //!
 //! In: the most familiar parts in order, the zero of their scale, the question's type. Out: the parts that an answer
-//! quotes, best first, and the cutoff after the last of them. A part's share is 0 at the zero of the scale and 1 at
-//! the bank's best part. Parts are quoted until a share lies below the cutoff, within the limits of tokens and units.
-//! The cutoff depends on the question's type, and rises with the tokens that are already quoted. Tokens are estimated
-//! from lengths here; [`super::budget`] counts them.
+//! quotes, best first, and the cutoff after the last of them. A part's share is 0 at the zero of the scale and 1 at the
+//! bank's best part. Parts are quoted until a share lies below the cutoff, within the limits of tokens and units. The
+//! cutoff depends on the question's type, and rises with the tokens that are already quoted. Tokens are estimated from
+//! lengths here; [`super::token_budget`] counts them.
 
 use std::collections::BTreeSet;
 

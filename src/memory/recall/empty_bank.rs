@@ -1,8 +1,8 @@
 //! The answer of a bank that holds nothing.
 //!
 //! In: a question. Out: an answer without evidence that says so plainly, since an agent's first question comes before
-//! anything was remembered, and a misspelled bank must be seen. A question that cannot be asked fails here as well.
-//! Nothing is embedded or looked up.
+//! anything was remembered, and a caller must notice a misspelled bank. A question that cannot be asked fails here as
+//! well. Nothing is embedded or probed.
 
 use super::{RecallError, planner, question_cues, recollect::asked_settings, token_budget};
 use crate::index::FamiliarityResult;

@@ -51,7 +51,7 @@ pub enum RecallError {
         /// `recall.stop.bound_tokens`.
         bound: usize,
     },
-    /// More near misses are asked for than a trace shows.
+    /// The question asks for more near misses than a trace shows.
     #[error("near: {near} is more than the {MAX_NEAR_MISSES} that a trace shows; ask for at most that")]
     ManyNearMisses {
         /// What the question asks for.

@@ -19,7 +19,7 @@ pub struct EvidenceCandidate {
     pub provenance: Vec<Provenance>,
     /// Whether an expansion started from it.
     pub anchor: bool,
-    /// Familiarity of its best part: 0 at the zero of the scale, 1 at the bank's best part, and below 0 for background.
+    /// The familiarity of its best part: 0 at the zero of the scale, 1 at the bank's best part, below 0 for background.
     pub familiarity: f64,
     /// Indexes of the parts that are quoted. `None` if the restatement is quoted instead.
     pub excerpt: Option<BTreeSet<usize>>,

@@ -1,7 +1,7 @@
 //! Expansion without planning, for comparison (paper, section 4.3: without planned recollection).
 //!
-//! In: the evidence so far. Out: a plan that starts at the best units and has the question itself as its target.
-//! It goes on as long as there is evidence, within the same limits of rounds and anchors.
+//! In: the evidence so far. Out: a plan that starts at the best units and has the question itself as its target. It
+//! continues as long as there is evidence, within the same limits of rounds and anchors.
 
 use super::{
     EvidenceCandidate, assemble,

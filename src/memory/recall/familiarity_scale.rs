@@ -1,4 +1,4 @@
-//! The scale of a question, and the parts that it nearly quotes.
+//! The scale of a question, and the best parts that its answer does not quote.
 //!
 //! In: the first hop, and which parts an answer quotes. Out: what its trace says of both. Changes no answer.
 
@@ -9,7 +9,7 @@ use super::{
 use crate::index::{FamiliarPart, FamiliarityResult};
 use types::model::{FamiliarityScale, NearMiss, ScoringScope};
 
-/// The scale of a first hop; none where the bank has no parts.
+/// The scale of a first hop; `None` if the bank has no parts.
 pub(super) fn familiarity_scale(first: &FirstHopResult) -> Option<FamiliarityScale> {
     let FamiliarityResult { best, zero, parts_total, scored, .. } = &first.familiar;
     let best = best.first()?.score;

@@ -33,7 +33,7 @@ pub(super) struct FirstHopResult {
     pub(super) impressions: PartShares,
     /// Least familiarity of a unit that a round adds.
     pub(super) floor: f64,
-    /// How the parts were chosen that the first hop quotes.
+    /// How the quoted parts were chosen.
     pub(super) chosen: PartChoice,
     /// The answer to the familiarity probe, in the order that a reranker gave it.
     pub(super) familiar: FamiliarityResult,
@@ -48,8 +48,8 @@ pub(super) struct FirstHopResult {
 pub(super) enum PartChoice {
     /// By channels: whole units.
     ByChannels,
-    /// Persons' and assistants' parts shared the tokens; the indexes in `familiar.best` of those that are quoted, each
-    /// with its share.
+    /// Persons' and assistants' parts share the tokens. The indexes in `familiar.best` of the quoted parts, each with
+    /// its share.
     ByShares(Vec<(usize, f64)>),
     /// The parts above the cutoff, and the cutoff after the last of them.
     AboveCutoff(Vec<(usize, f64)>, f64),
@@ -65,7 +65,7 @@ impl PartChoice {
     }
 }
 
-/// A question with its cues and its vector, by which the first hop looks it up.
+/// A question with its cues and its vector, as the first hop needs it.
 pub(super) struct FirstHopQuery<'q> {
     /// The question.
     pub(super) read: &'q ParsedQuestion<'q>,
@@ -192,7 +192,7 @@ fn from_hit(hit: &FirstHopHit, impressions: &PartShares) -> EvidenceCandidate {
     }
 }
 
-/// The quoted parts as one candidate a unit, in the order of each unit's best part; `told` says whether each tells its share.
+/// The quoted parts, one candidate per unit, in the order of each unit's best part; with its share if `told`.
 pub(super) fn candidates(familiar: &FamiliarityResult, quoted: &[(usize, f64)], told: bool) -> Vec<EvidenceCandidate> {
     let mut out: Vec<EvidenceCandidate> = Vec::new();
     let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Rankings without the graph, for comparison with an answer.
 //!
 //! In: a recollection, and the memory that it asked. Out: what each ranking would quote within the tokens of the
-//! answer's context. Rankings are cut and quoted as evidence is. Changes no answer.
+//! answer's context. Rankings are cut and quoted as evidence is. No answer changes.
 
 use super::{
     BoxError, EvidenceCandidate, PartShares, RankedCandidate, RecallMemory, assemble,
@@ -61,7 +61,7 @@ fn same_score(found: &Recollection<'_>) -> FlatRanking {
     }
 }
 
-/// The parts by a figure, best first; those without one are left out. Equal parts stay in their order.
+/// The parts by a figure, best first, without those that have none. Parts with equal figures keep their order.
 fn rank_parts(familiar: &FamiliarityResult, figure: impl Fn(&FamiliarPart) -> Option<f64>) -> Vec<(usize, f64)> {
     let figures = familiar.best.iter().enumerate().filter_map(|(at, part)| Some((at, figure(part)?)));
     let mut figures: Vec<(usize, f64)> = figures.collect();
@@ -69,7 +69,7 @@ fn rank_parts(familiar: &FamiliarityResult, figure: impl Fn(&FamiliarPart) -> Op
     figures
 }
 
-/// What a ranking of parts quotes: whole units where the answer does.
+/// What a ranking of parts quotes; whole units if the answer quotes whole units.
 fn part_ranking(found: &Recollection<'_>, familiar: &FamiliarityResult, mut order: Vec<(usize, f64)>) -> FlatRanking {
     let mut words = 0;
     let rest = order.iter().position(|(at, _)| {
@@ -78,7 +78,7 @@ fn part_ranking(found: &Recollection<'_>, familiar: &FamiliarityResult, mut orde
         words += part.and_then(|part| part.unit.part(part.part)).map_or(0, |body| token_count::count_tokens(body.text));
         is_over
     });
-    // The words of the others have no room.
+    // The words of the remaining parts cannot fit.
     order.truncate(rest.unwrap_or(order.len()));
     let impressions = PartShares::of_parts(order.iter().filter_map(|&(at, figure)| {
         let part = familiar.best.get(at)?;
@@ -113,7 +113,7 @@ fn flat_unit(ranked: &RankedCandidate) -> FlatUnit {
         None => unit.sources().map(str::to_owned).collect(),
         Some(_) => parts().map(|part| part.turn.to_owned()).collect(),
     };
-    // Passages of a turn follow each other.
+    // Passages of one turn are adjacent.
     turns.dedup();
     let alone = render_context([(&**unit, excerpt.as_ref())], None);
     FlatUnit {

@@ -1,15 +1,16 @@
 //! Question to evidence: adaptive associative recollection (paper, sections 3.4 and 3.5).
 //!
 //! In: a question, a memory that answers probes, and a function that embeds texts. Out: evidence, with a trace of how
-//! each unit was found. The evidence is a function of its recorded inputs; decision 16 lists them. It reads no
-//! clock and opens nothing. It fails if the question cannot be asked, or if `recall_memory` or `embed` fails; without its
-//! reranker it goes on.
+//! each unit was found. The evidence is a function of its recorded inputs; decision 16 lists them. Reads no clock and
+//! opens nothing. Fails if the question cannot be asked, or if the memory or the embedder fails; if the reranker fails,
+//! the evidence is chosen without it.
 //!
-//! A question passes through `recollect` (the loop), `question_cues`, and `first_hop` with `reranker`, and `cutoff` or `speaker_shares`.
-//! Each round then makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or `exhaustive_planner`, with
-//! `target`, or the language model's planner in `models`. `agreement`, `assemble`, `abstain`, `token_budget` and `context`
-//! follow. `trace_text` renders evidence as text; `familiarity_scale` and `walk_trace` are what a trace shows on request, and `explanation`
-//! says why a turn is quoted or not. `flat_rankings` ranks without the graph, for comparison.
+//! A question passes through `recollect` (the loop), `question_cues`, and `first_hop` with `reranker`, and `cutoff` or
+//! `speaker_shares`. Each round then makes a plan and runs `expand`. Plans come from a `planner`: `rules_planner` or
+//! `exhaustive_planner`, with `target`, or the language model's planner in `models`. `agreement`, `assemble`,
+//! `abstain`, `token_budget` and `context` follow. `trace_text` renders evidence as text; `familiarity_scale` and
+//! `walk_trace` are what a trace shows on request, and `explanation` says why a turn is quoted or not. `flat_rankings`
+//! ranks without the graph, for comparison.
 
 mod abstain;
 mod agreement;

@@ -25,13 +25,13 @@ impl PartShares {
         Self::of_parts(familiar.best.iter().map(|part| (part.unit.id, (part.part, familiar.share(part.score)))))
     }
 
-    /// One part a unit, for tests.
+    /// One part per unit, for tests.
     #[cfg(test)]
     pub(super) fn from_shares(shares: &[(UnitId, f64)]) -> Self {
         Self::of_parts(shares.iter().map(|(id, share)| (*id, (0, *share))))
     }
 
-    /// Each part's unit, its index there and what it is ranked by; the best first.
+    /// From each part's unit, its index there and the figure by which it is ranked; the best part first.
     pub(super) fn of_parts(parts: impl Iterator<Item = (UnitId, (usize, f64))>) -> Self {
         let mut parts: Vec<_> = parts.collect();
         // The sort is stable: the parts of a unit stay best first.

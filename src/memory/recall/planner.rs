@@ -34,7 +34,7 @@ pub trait Planner {
     ) -> Plan;
 
     /// The probability that the memory supports an answer, 0 to 1. Recollection abstains if it is too low. Called once
-    /// a question, with the parts as the first hop scored them.
+    /// per question, with the parts as the first hop scored them.
     fn agreement(&self, question: &ParsedQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarityResult) -> f64;
 
     /// The language model's usage for the question so far; `None` if the planner asks no language model.

@@ -54,8 +54,8 @@ pub struct RecallModels<'m> {
 /// anchor of the evidence, or if a round brings no new support.
 ///
 /// # Errors
-/// [`RecallError`] if the question cannot be asked, or if the memory or the embedder fails. Where the reranker fails,
-/// the evidence is chosen without it, and its trace says so.
+/// [`RecallError`] if the question cannot be asked, or if the memory or the embedder fails. If the reranker fails, the
+/// evidence is chosen without it, and its trace says so.
 pub fn recollect(
     memory: &dyn RecallMemory,
     models: RecallModels<'_>,
@@ -99,7 +99,7 @@ pub(super) fn recollection<'q>(
     let mut first = first_hop::first_hop(memory, &asked, rerank, settings).map_err(failed("first hop".to_owned()))?;
     let asker = question.asker.as_deref().zip(first.familiar.unknown_asker.as_deref());
     let notice = asker.map(|(asker, known)| unknown_asker::unknown_asker_notice(asker, known));
-    // No one's words tell about a person who has not spoken.
+    // What others said of themselves is no evidence about a person who has not spoken.
     let about_stranger = notice.is_some() && read.is_in_first_person();
     if about_stranger {
         first.candidates.clear();

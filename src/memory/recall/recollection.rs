@@ -21,30 +21,30 @@ pub(super) struct Recollection<'q> {
     pub(super) settings: RecallSettings,
     /// The question as it was read.
     pub(super) read: ParsedQuestion<'q>,
-    /// The vector by which it asks.
+    /// The question's vector, by which the memory is probed.
     pub(super) vector: FixedVector,
     /// The first hop.
     pub(super) first: FirstHopResult,
     /// The rounds, in order.
     pub(super) rounds: Vec<PlannedRound>,
-    /// What the first hop and the rounds found, one candidate a unit.
+    /// What the first hop and the rounds found, one candidate per unit.
     pub(super) found: Vec<EvidenceCandidate>,
-    /// The quoted parts of each unit of the answer; none where it is quoted whole.
+    /// The quoted parts of each unit of the answer; `None` if it is quoted whole.
     pub(super) quoted: QuotedUnits,
     /// The evidence.
     pub(super) evidence: Evidence,
 }
 
-/// The quoted parts of the units of an answer; none where a unit is quoted whole.
+/// The quoted parts of the units of an answer; `None` for a unit that is quoted whole.
 pub(super) type QuotedUnits = BTreeMap<UnitId, Option<BTreeSet<usize>>>;
 
 /// A round with what its walk reached.
 pub(super) struct PlannedRound {
     /// The plan.
     pub(super) plan: Plan,
-    /// What was chosen of what was reached.
+    /// The units that were chosen from those that the walk reached.
     pub(super) support: Support,
-    /// What was reached.
+    /// What the walk reached.
     pub(super) neighbours: Vec<Neighbour>,
     /// The units that were in the evidence before.
     pub(super) known: BTreeSet<UnitId>,

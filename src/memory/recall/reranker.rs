@@ -1,8 +1,8 @@
 //! A reranker: a model that reads the question together with a part, and says how well the part answers it.
 //!
 //! In: the most familiar parts of a first hop, best first, and a model. Out: the same parts with what the model adds to
-//! their scores, in their new order, and what the trace says of it. All of the parts that the settings name get a
-//! logit, or none gets one: then the parts stay as they were, and the reason is reported. What is added counts from the
+//! their scores, in their new order, and the result for the trace. Either all of the first `recall.rerank.pairs` parts
+//! get a logit, or none does: then the parts stay as they were, and the reason is reported. Additions count from the
 //! least of the logits, so that no part gains by not being read.
 
 use super::BoxError;
@@ -15,7 +15,7 @@ use types::{
     model::{ModelRef, PartLogit, RerankResult},
 };
 
-/// Logits that count for `recall.rerank.weight`: they span about twenty, the scores of a bank about three.
+/// A logit this much higher adds `recall.rerank.weight` to a score. Logits span about 20, a bank's scores about 3.
 const LOGITS_A_WEIGHT: f64 = 10.0;
 
 /// A model that reads a question together with a passage.
@@ -80,7 +80,7 @@ fn passage(part: &FamiliarPart) -> String {
     }
 }
 
-/// Adds the logits of the first parts to their scores; returns them by part, in the order before.
+/// Adds the logits of the first parts to their scores; returns the logits, in the parts' earlier order.
 fn add(familiar: &mut FamiliarityResult, logits: &[f64], weight: f64) -> Vec<PartLogit> {
     let least = logits.iter().copied().fold(f64::INFINITY, f64::min);
     let mut of_parts = Vec::with_capacity(logits.len());

@@ -211,9 +211,9 @@ impl EvidenceFit {
         ONE_UNIT * one + (1.0 - ONE_UNIT) * self.joint_share()
     }
 
-    /// The greatest share of the topics that [`FEW_UNITS`] units about the right persons hold
-    /// together. All unions are tried: the sets of topics are few, and with a greedy choice more evidence
-    /// could lower the sufficiency.
+    /// The greatest share of the topics that [`FEW_UNITS`] units about the right persons hold together. All
+    /// combinations are tried: sets of topics are few, and a greedy choice could lower the sufficiency when evidence is
+    /// added.
     fn joint_share(&self) -> f64 {
         let single: BTreeSet<u8> = self.units.iter().filter(|s| s.involved).map(|s| s.topics).collect();
         let mut unions = single.clone();

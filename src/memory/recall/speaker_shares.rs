@@ -1,8 +1,8 @@
 //! Which parts are quoted in a bank where persons talk with assistants (decision 51).
 //!
-//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. What
-//! persons said and what programs said is ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`. An
-//! assistant says far more than a person, so one ranking of both would mostly quote the assistant. For a task,
+//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. What persons
+//! said and what programs said is ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`.
+//! An assistant says far more than a person, so one ranking of both would mostly quote the assistant. For a task,
 //! recent parts and parts in which a person says what is wanted in general count more.
 
 use std::{
@@ -70,7 +70,8 @@ pub(super) fn by_shares(familiar: &FamiliarityResult, form: QuestionForm, settin
 }
 
 /// The parts that fit into the tokens, from two rankings: persons' parts and programs' parts, each from the best down.
-/// The question's form says how the two share the tokens. `tokens` counts the tokens of a part's line, as [`line_tokens`].
+/// The question's form says how the two share the tokens. `tokens` counts the tokens of a part's line, as
+/// [`line_tokens`].
 pub fn share_tokens<H: Ord, U: Ord>(
     ranked: impl Iterator<Item = usize>,
     part: impl Fn(usize) -> QuotablePart<H, U>,

@@ -1,8 +1,8 @@
 //! The set of a text's stems. A plan compares keywords and units by it.
 //!
-//! In: text and its language. Out: the stems of its words without function words. The lexical channel
-//! (`memory::Words`) has hashes of stems with counts, and drops fillers such as "right". This set has the stems
-//! themselves, fillers included, and no counts: a plan only needs subsets and unions.
+//! In: text and its language. Out: the stems of its words without function words. The lexical channel (`TermAnalyzer`)
+//! has hashes of stems with counts, and drops fillers such as "right". This set has the stems themselves, fillers
+//! included, and no counts: a plan only needs subsets and unions.
 
 use std::collections::BTreeSet;
 

@@ -462,7 +462,7 @@ fn ask_about_boats(text: &str, reranker: Option<&ScriptedReranker>) -> Evidence 
     let planner = RulesPlanner::new(&model());
     let boats = boats();
     let evidence = recollect(&boats, models, &question, &planner, &settings).unwrap();
-    // An explanation of the same question tells the same logits.
+    // An explanation of the same question shows the same logits.
     let subject = ExplanationQuery { id: SubjectId::Turn("t2".to_owned()), part: None, every_part: false };
     let models = RecallModels { embed: &mut embed, model: &model_ref, rerank };
     let explained = explain(&boats, models, &question, &planner, &settings, &subject).unwrap();

@@ -251,7 +251,7 @@ mod tests {
         {
             assert_eq!(of(std::slice::from_ref(&kayak), most).context.text, text, "{most}");
         }
-        // What the next best adds is beside the whole line, whatever of it stands.
+        // `next` assumes the whole note, however much of it fits.
         let all = of(std::slice::from_ref(&kayak), 200).context.text;
         assert_eq!(all, format!("{} What follows is only the nearest that was found.\n\n{FIRST}", whole.trim_end()));
         let none = of(std::slice::from_ref(&kayak), 1).tokens;

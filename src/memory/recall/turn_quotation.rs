@@ -2,9 +2,9 @@
 //!
 //! In: a speaker's name and words. Out: `Name: words`. Each further line of the words is indented by four spaces, and
 //! the line `[…]` stands where passages are left out. Nothing that was said can be mistaken for the context's own
-//! lines: of the turn, only the name stands at the start of a line. A name that could be misread is written as a
-//! string of JSON. Where the context is shown as Markdown, a quoted line begins no heading, list or fence either: with
-//! four spaces it goes on with its paragraph, or is code. Characters that nobody sees are left out of the words.
+//! lines: of the turn, only the name stands at the start of a line. A name that could be misread is written as a string
+//! of JSON. Where the context is shown as Markdown, a quoted line begins no heading, list or fence either: with four
+//! spaces it continues its paragraph, or is code. Invisible characters are left out of the words.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -40,11 +40,11 @@ pub(super) fn quote_passages<'t>(
             out.push('\n');
             gap = CONTINUES;
         } else {
-            // The first line follows the name, so a reader could not tell its leading white space.
+            // The first line follows the name, so a reader could not recognise its leading white space.
             text = text.trim_start().to_owned();
         }
         for line in text.split('\n') {
-            // An empty line is not indented: the indented line after it shows that the turn goes on.
+            // An empty line is not indented: the indented line after it shows that the turn continues.
             if !line.is_empty() {
                 out.push_str(gap);
                 out.push_str(line);
@@ -134,8 +134,8 @@ pub(super) fn quotes(context: &str, has_note: bool) -> impl Iterator<Item = &str
 }
 
 /// The words as they are quoted. Every line break becomes a line feed. Other control characters except tabs, and those
-/// that turn the direction of writing, become a space. Other characters that are not seen are left out, unless they
-/// change how their neighbours are seen. White space at line ends and around the text is removed.
+/// that turn the direction of writing, become a space. Other invisible characters are left out, unless they change how
+/// their neighbours look. White space at line ends and around the text is removed.
 #[must_use]
 pub fn quoted_text(text: &str) -> String {
     quoted_lines(text).trim_start().to_owned()
@@ -184,8 +184,8 @@ pub fn terminal_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// A text without the characters that are not seen, except those that change how their neighbours are seen, and except
-/// controls and directions.
+/// A text without invisible characters. Controls, direction marks, and characters that change how their neighbours look
+/// stay.
 fn without_unseen(text: &str) -> Cow<'_, str> {
     let goes = |c: char| is_hidden(c) && !c.is_control() && !is_direction(c);
     if !text.contains(goes) {
@@ -196,14 +196,14 @@ fn without_unseen(text: &str) -> Cow<'_, str> {
     Cow::Owned(letters.iter().copied().enumerate().filter(stays).map(|(_, c)| c).collect())
 }
 
-/// Whether a character that is not seen itself changes how the characters beside it are seen: a joiner in an emoji or
-/// between letters that join, a variation selector after what it varies, a tag of the flag of a nation.
+/// Whether an invisible character changes how the characters beside it look: a joiner in an emoji or between letters
+/// that join, a variation selector after the character that it varies, a tag of a nation's flag.
 fn changes_what_is_seen(text: &[char], at: usize) -> bool {
     let Some(&c) = text.get(at) else { return false };
     let before = at.checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or(' ');
     let after = text.get(at + 1).copied().unwrap_or(' ');
     match c {
-        // Between letters of scripts whose letters join. Elsewhere, it would only tell apart what looks the same.
+        // Between letters that join. Elsewhere, it would only distinguish texts that look the same.
         ZERO_WIDTH_NON_JOINER => uses_joiners(before) && uses_joiners(after),
         ZERO_WIDTH_JOINER => {
             let joins_emoji =
@@ -215,7 +215,7 @@ fn changes_what_is_seen(text: &[char], at: usize) -> bool {
                 || before.is_ascii_digit() && after == '\u{20e3}'
                 || matches!(before, '#' | '*') && after == '\u{20e3}'
         }
-        // Of Chinese characters, symbols and Mongolian letters.
+        // After Chinese characters, symbols and Mongolian letters.
         '\u{fe00}'..='\u{fe0d}' => !before.is_ascii() && !is_hidden(before) && !before.is_whitespace(),
         '\u{e0100}'..='\u{e01ef}' => {
             matches!(before, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
@@ -397,7 +397,7 @@ mod tests {
         }
     }
 
-    /// By CommonMark, a line behind four spaces goes on with its paragraph or is code: no block begins there.
+    /// By CommonMark, a line behind four spaces continues its paragraph or is code: no block begins there.
     #[test]
     fn no_line_of_a_quote_begins_a_block_of_markdown() {
         let said = "x\n# a\n```\ncode\n~~~\n- b\n> c\n===\n---\n1. d\n\n```\n| e |\n|---|\n<div>";

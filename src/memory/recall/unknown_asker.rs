@@ -1,7 +1,7 @@
-//! What is said of an asker who does not speak in the bank.
+//! The notice for an asker who does not speak in the bank.
 //!
-//! In: the asker's name, and some who do speak. Out: the notice of the answer, and why a question in the first person has
-//! no evidence. Names are on one line, and cut.
+//! In: the asker's name, and the names of some speakers. Out: the answer's notice, and the reason why a question in the
+//! first person has no evidence. Names are put on one line, and cut.
 
 use types::model::{EvidenceNotice, NoticeCode};
 
@@ -18,7 +18,7 @@ pub(super) fn no_words_of(asker: &str) -> String {
     format!("the asker {} does not speak in this bank", shown_name(asker))
 }
 
-/// The notice that an asker does not speak in the bank, where these do.
+/// The notice that an asker does not speak in the bank. `known` are some who do.
 pub(super) fn unknown_asker_notice(asker: &str, known: &[String]) -> EvidenceNotice {
     let known: Vec<String> = known.iter().map(|name| shown_name(name)).collect();
     let who = if known.is_empty() { "nobody does yet".to_owned() } else { format!("there speak {}", known.join(", ")) };

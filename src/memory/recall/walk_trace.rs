@@ -1,8 +1,8 @@
 //! The units that a round's walk met, for the trace.
 //!
 //! In: a round, the evidence, how familiar the bank's parts are. Out: the units with what became of each, and the edges
-//! of the best paths to them; of a long walk only the first of both, and how many units were left out. Changes no
-//! answer.
+//! of the best paths to them; of a long walk only the first units and edges, and how many units were left out. No
+//! answer changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub(super) fn walk_trace(round: &PlannedRound, evidence: &[EvidenceCandidate], i
     for considered in &round.support.considered {
         let state = if considered.enters { WalkUnitState::Kept } else { WalkUnitState::Considered };
         if let Some((known, _)) = met.get_mut(&considered.candidate.unit.id) {
-            // One channel may keep what another one leaves.
+            // One channel may keep a unit that another one drops.
             *known = (*known).min(state);
         }
     }

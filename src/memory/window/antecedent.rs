@@ -1,7 +1,7 @@
 //! Which earlier turn a turn answers, if conversations cross.
 //!
-//! In: a turn, and those before it. Out: the turn that it most likely answers, or that it begins a conversation. Each
-//! choice has features: how far back and how long ago, who speaks, who addresses whom, which words both share, and
+//! In: a turn, and those before it. Out: the turn that it most likely answers, or none if it begins a conversation.
+//! Each choice has features: how far back and how long ago, who speaks, who addresses whom, which words both share, and
 //! which conversation the speaker was in. A choice's score is the weighted sum of its features. The highest score wins;
 //! among equals, the newest turn wins. The features follow those that Kummerfeld et al. (2019) found useful. They
 //! depend little on English: they use a question mark, a few greetings, and common words that do not count as shared.
@@ -33,7 +33,7 @@ pub struct ConversationTurn<'a> {
     pub unix_ms: i64,
     /// Its words.
     pub words: &'a TurnWords,
-    /// The conversation that it was found to be in.
+    /// The number of its conversation.
     pub conversation: usize,
 }
 
@@ -54,7 +54,7 @@ pub fn antecedent(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -
     (best < before.len()).then_some(best)
 }
 
-/// The features of each choice: one choice for each earlier turn, and a last one for none of them.
+/// The features of each choice: one choice per earlier turn, and a last one for "none of them".
 #[must_use]
 pub fn choices(new: &ConversationTurn<'_>, before: &[ConversationTurn<'_>]) -> Vec<AntecedentFeatures> {
     let me = new.speaker;

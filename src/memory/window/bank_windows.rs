@@ -1,7 +1,7 @@
 //! Turns one bank's turn events into its changed windows.
 //!
 //! In: events in the order of the log. Out: the windows that they changed. A version that does not win changes nothing;
-//! not even its event time counts. `closing` says when a window closes.
+//! not even its event time counts. `window_rules` says when a window closes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -36,7 +36,7 @@ pub(super) struct BankWindows {
     pub(super) names: HashMap<SessionId, usize>,
     pub(super) autos: AutoSessions,
     pub(super) conversations: CrossingConversations,
-    /// An edit does not move a turn.
+    /// Where each turn is; an edit does not move it.
     pub(super) positions: TurnPositions,
     /// Deletions of turns that have not arrived, by turn id.
     pub(super) unseen: BTreeMap<String, UnseenDeletion>,
@@ -234,7 +234,7 @@ impl BankWindows {
     pub(super) fn delete(&mut self, offset: u64, deletion: &TurnDeletion) {
         if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
             let Some(current) = self.current(position) else { return };
-            // Its ids and time stay; who said it, its words, reply and attachments do not.
+            // Its ids and time stay. Its speaker, words, reply and attachments do not.
             let (speaker, kind, text) = (UNKNOWN_SPEAKER.to_owned(), None, String::new());
             let (reply_to, attachments, version) = (None, Vec::new(), deletion.version);
             let kept = current.to_turn(&self.bank);
@@ -254,8 +254,8 @@ impl BankWindows {
         self.changed_unseen.insert(deletion.turn.clone());
     }
 
-    /// Gives the empty place of a deleted turn an id, and names of its session and thread, without numbers and addresses.
-    /// Returns whether there is such a place.
+    /// Replaces the id of a deleted turn by its hidden form, and hides numbers and addresses in the names of its
+    /// session and thread. Returns whether the bank has such a turn.
     pub(super) fn hide_deleted_turn(&mut self, id: &str, salt: &IdSalt) -> bool {
         let Some(position) = self.positions.get(id, &self.sessions) else { return false };
         let Some(current) = self.current(position).filter(|current| current.deleted) else { return false };
@@ -350,7 +350,7 @@ impl BankWindows {
         self.session(&SessionId(name))
     }
 
-    /// The conversation of the turn that a turn answers, if its caller or its words show which one; otherwise a new
+    /// The conversation of the turn that a turn answers, if `reply_to` or the words show which one; otherwise a new
     /// conversation.
     fn conversation_of(&mut self, turn: &Turn) -> usize {
         let room = turn.session.as_deref();
@@ -423,7 +423,7 @@ impl BankWindows {
         open.into_iter().for_each(|index| self.close(index));
     }
 
-    /// Closes the bank's open windows that a text with this time closes.
+    /// Closes those open windows of the bank that a text of this time closes.
     fn close_before(&mut self, unix_ms: i64) {
         self.close_while(|rules, last_ms| rules.closes_at_text(last_ms, unix_ms));
     }

@@ -1,9 +1,9 @@
-//! Which form of its id a turn is known by.
+//! Which of the two forms of its id a turn is known by.
 //!
-//! In: an event, and the salt. Out: the event with the id by which the bank knows its turn. An id with a phone number or
-//! a mail address has two forms: as sources once wrote it, and hidden. Whichever comes first is the turn's id, and an
-//! event with the other one is of the same turn. A turn that is deleted has the hidden one from then on, so that its id
-//! holds no number, and what is sent again in either form stays deleted. A function of the events and the salt.
+//! In: an event, and the salt. Out: the event with the id by which the bank knows its turn. An id with a phone number
+//! or a mail address has two forms: plain, as sources once sent it, and hidden. The form that arrives first is the
+//! turn's id; the other one means the same turn. A deletion replaces the plain form by the hidden one, so a turn that
+//! is sent again in either form stays deleted. A function of the events and the salt.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ impl BankWindows {
             }
             TurnEvent::Deletion(deletion) => {
                 let known = self.other_form(&deletion.turn, salt);
-                // What never arrived is noted in the hidden form alone.
+                // A deletion of a turn that never arrived is stored in the hidden form only.
                 let id = known.or_else(|| {
                     let is_plain = !self.knows(&deletion.turn) && holds_contact(&deletion.turn);
                     is_plain.then(|| salt.hidden(&deletion.turn))
@@ -39,7 +39,7 @@ impl BankWindows {
         }
     }
 
-    /// Gives a turn that was deleted the hidden form of its id. `turn` is either form.
+    /// Replaces the id of a deleted turn by its hidden form. `turn` is either form.
     pub(super) fn hide_deleted(&mut self, turn: &str, salt: IdSalt) {
         let id = match self.plain.as_ref().and_then(|plain| plain.get(turn)) {
             Some(plain) => plain.clone(),
@@ -50,7 +50,7 @@ impl BankWindows {
         }
     }
 
-    /// The other form of an id, if the bank knows that one and not this one.
+    /// The other form of an id, if the bank knows a turn by that form and not by this one.
     fn other_form(&mut self, id: &str, salt: IdSalt) -> Option<String> {
         if self.knows(id) {
             return None;
@@ -109,8 +109,8 @@ mod tests {
         TurnEvent::Deletion(TurnDeletion { bank: Bank::parse("b").unwrap(), turn: id.to_owned(), version: u64::MAX })
     }
 
-    /// What the log holds after these events: the id, the words and whether it is deleted, of each turn. Whether the
-    /// events come at once, one by one, or after a restart each, and whether windows close, it is the same.
+    /// What the log holds after these events: for each turn its id, its words and whether it is deleted. The result is
+    /// the same if the events come at once, one by one, or with a restart after each, and whether or not windows close.
     fn held(events: &[TurnEvent]) -> Vec<(String, String, bool)> {
         let mut all = Vec::new();
         for (turns, restarts, drains) in
@@ -148,11 +148,11 @@ mod tests {
         let other = || said("Trip/2024-05-01T10:00/Bo", 0, "yes");
         let of_other = turn("Trip/2024-05-01T10:00/Bo", "yes");
         for (events, expected) in [
-            // A memory of an earlier build, and the export again.
+            // An earlier build stored the plain id, and the export is read again.
             (vec![said(PLAIN, 0, "hi"), said(&hidden, 0, "hi")], vec![turn(PLAIN, "hi")]),
             (vec![said(&hidden, 0, "hi"), said(PLAIN, 0, "hi")], vec![turn(&hidden, "hi")]),
             (vec![said(PLAIN, 0, "hi"), said(&hidden, 5, "ho")], vec![turn(PLAIN, "ho")]),
-            // What is forgotten stays so, in either form, and its id holds no number.
+            // A forgotten turn stays forgotten in either form, and its id holds no number.
             (
                 vec![said(PLAIN, 0, "hi"), deleted(PLAIN), said(PLAIN, 0, "hi"), said(&hidden, 9, "hi")],
                 vec![hole.clone()],

@@ -13,8 +13,8 @@
 //! - `turn_positions`: where each turn of a bank is, by its id.
 //! - `known_id_form`: which form of its id a turn is known by.
 //! - `auto_sessions`: the session of a turn that names none.
-//! - `crossing_conversations`: the session of a turn if conversations cross; `antecedent` says which turn it answers, from its
-//!   `turn_words` and other features.
+//! - `crossing_conversations`: the session of a turn if conversations cross; `antecedent` says which turn it answers,
+//!   from its `turn_words` and other features.
 //! - `restore`: rebuilds the state from the memory records that it wrote.
 //! - `change`: what a drain returns.
 

@@ -1,7 +1,7 @@
-//! The turns of a session as a windower holds them. All turns of all banks are held in this way.
+//! The turns of a session, packed, because a windower keeps all turns of all banks.
 //!
 //! In: turns. Out: the same turns, by ordinal. Up to sixteen consecutive turns share one piece of memory, in which each
-//! takes the bytes of its names and words and about twenty more. To read one, those before it in its piece are skipped.
+//! takes the bytes of its names and words and about twenty more. Reading a turn skips those before it in its piece.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub(super) struct PackedTurn<'t> {
 }
 
 impl<'t> PackedTurn<'t> {
-    /// A version of a turn, to be held at an ordinal.
+    /// A version of a turn, to be stored at an ordinal.
     pub(super) fn of(turn: &'t Turn, ordinal: u32, source_offset: u64) -> Self {
         let attachments = turn.attachments.iter();
         let attachments =
@@ -129,7 +129,7 @@ impl PackedTurns {
         turns.skip_while(move |turn| turn.ordinal < ordinal)
     }
 
-    /// Holds a turn, in place of the one at its ordinal if there is one.
+    /// Stores a turn; replaces the one at its ordinal, if there is one.
     pub(super) fn insert(&mut self, turn: &PackedTurn<'_>) {
         let mut at = self.run_of(turn.ordinal);
         if at == self.runs.len() {

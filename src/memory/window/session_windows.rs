@@ -43,7 +43,7 @@ pub(super) struct OpenRecords {
     pub(super) in_log: BTreeSet<u32>,
     /// Those that are to be written.
     pub(super) unwritten: BTreeSet<u32>,
-    /// Ids under which records of turns lie in the log that have another id now.
+    /// The earlier ids of turns whose records lie in the log under those ids.
     renamed: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl WindowSpan {
         self.open_records.get_or_insert_default()
     }
 
-    /// Notes that a turn has another id from now on: the record under the id before is to be removed.
+    /// Notes that a turn has another id from now on: the record under its earlier id is to be removed.
     pub(super) fn rename(&mut self, ordinal: u32, before: &str) {
         let Some(open) = &mut self.open_records else { return };
         if open.in_log.remove(&ordinal) {
@@ -108,7 +108,7 @@ impl SessionWindows {
         start
     }
 
-    /// Whether a window is full; see [`Rules::is_full`].
+    /// Whether a window is full; see [`WindowRules::is_full`].
     pub(super) fn is_full(&self, start: u32, rules: &WindowRules) -> bool {
         let context = self.windows.get(start).map_or(0, |span| span.context);
         rules.is_full(context.saturating_add(self.window_end(start).saturating_sub(start)))

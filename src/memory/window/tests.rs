@@ -722,7 +722,7 @@ fn conversations_go_on_after_a_restart_as_if_there_had_been_none() {
 
 #[test]
 fn an_edit_moves_no_turn_to_another_conversation() {
-    // Who said the deleted turn is forgotten, so nothing leads the last one to it.
+    // The speaker of the deleted turn is forgotten, so nothing connects the last turn with it.
     let log = "turn a @0 by=Ann \"hello, how do I mount a usb stick?\"
         turn b @0 by=Cy \"anyone here with a broken network card?\"
         --

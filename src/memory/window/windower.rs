@@ -18,7 +18,7 @@ pub struct Windower {
     rules: WindowRules,
     /// The banks in which conversations cross, as prefixes of whole name segments.
     crossing: Vec<String>,
-    /// Each is behind a pointer, because up to half of a table is free.
+    /// Each is behind a pointer, because up to half of the hash table's entries are free.
     pub(super) banks: HashMap<Bank, Box<BankWindows>>,
     /// Banks with something to drain.
     changed: BTreeSet<Bank>,
@@ -28,7 +28,7 @@ pub struct Windower {
     closing_turns: usize,
     /// Whether records were restored but not reconciled yet.
     unreconciled: bool,
-    /// With what ids are hidden; `None` until an event needs it.
+    /// The salt with which ids are hidden; `None` until an event needs it.
     salt: Option<IdSalt>,
 }
 
@@ -58,7 +58,7 @@ impl Windower {
         self.unreconciled = true;
     }
 
-    /// Whether an event names a turn that may be known by another form of its id, which only the salt tells.
+    /// Whether an event's turn may be known by another form of its id, which cannot be found without the salt.
     #[must_use]
     pub fn lacks_salt_for(&self, event: &TurnEvent) -> bool {
         let (id, answered) = match event {
@@ -70,7 +70,7 @@ impl Windower {
         self.salt.is_none() && (has_forms(id) || answered.is_some_and(has_forms))
     }
 
-    /// Tells turns by both forms of their ids from now on: as sources wrote them once, and hidden.
+    /// From now on, recognises turns by both forms of their ids: plain and hidden.
     pub fn set_id_salt(&mut self, salt: IdSalt) {
         self.salt = Some(salt);
     }

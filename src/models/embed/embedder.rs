@@ -1,7 +1,7 @@
 //! What every embedder does.
 //!
 //! In: texts with spans, or a question. Out: unit-length vectors in the order of the texts. A text that its model does
-//! not take, not even shortened, is named, and the others have their vectors; any other failure is one of all texts.
+//! not take, even shortened, is reported by itself, and the others have their vectors; any other failure concerns all.
 
 use super::EmbedError;
 use types::model::{ModelRef, SpannedText, Vector};
@@ -31,17 +31,17 @@ impl SpanVectors {
 /// What became of one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddedText {
-    /// Its vectors; absent if no piece of it could be embedded. A span that could not has the vector of the whole text,
-    /// and a whole text that could not the direction of its spans.
+    /// Its vectors; absent if no piece of it could be embedded. A span that could not be embedded has the vector of the
+    /// whole text; a whole text that could not be embedded has the direction of its spans.
     pub vectors: Option<SpanVectors>,
-    /// Which pieces of it could not be embedded, not even shortened; absent if a vector was made of every piece.
+    /// The pieces of it that could not be embedded, even shortened; absent if a vector was made of every piece.
     pub declined: Option<DeclinedPieces>,
 }
 
 /// The pieces of a text that its model does not take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclinedPieces {
-    /// Why, of the first of them.
+    /// Why the first of them was not taken.
     pub problem: String,
     /// Which of the text's spans; none if the text has no span.
     pub spans: Vec<usize>,
@@ -85,6 +85,6 @@ pub trait Embedder: Send {
     ///
     /// # Errors
     /// [`EmbedError::Model`] when the model fails; [`EmbedError::Unavailable`] from an endpoint;
-    /// [`EmbedError::Declined`] if the model does not take this question, not even shortened.
+    /// [`EmbedError::Declined`] if the model does not take this question, even shortened.
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError>;
 }

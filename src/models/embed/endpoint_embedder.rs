@@ -1,20 +1,19 @@
 //! A model that an endpoint serves over OpenAI's embeddings protocol.
 //!
 //! In: texts with spans. Out: their vectors, scaled to length one. The whole text and each span are sent as separate
-//! texts. Every reply is checked: one vector for each text, all of the width of the first. A request that fails in a way
-//! that a text may cause is followed by a probe. If that is answered, the request's texts are sent alone, then shorter
-//! and shorter, and one that is declined even then is named; if not, all of them wait, as for an endpoint that is busy,
-//! which is asked again after its `Retry-After`. That holds for every client in this process. An endpoint that refuses
-//! every text, or serves another model, counts as away. The vectors go to the log like any others, so an endpoint that
-//! answers differently tomorrow changes no memory.
+//! texts. Every reply is checked: one vector for each text, all of the width of the first. A request that fails in a
+//! way that a text may cause is followed by a probe. If the probe is answered, the request's texts are sent alone, then
+//! shorter and shorter; a text that is declined even then is reported by itself. If it is not answered, all texts wait,
+//! as for a busy endpoint, which is asked again after its `Retry-After`. All clients of this process share what is
+//! known of the endpoint. One that refuses every text, or serves another model, counts as away. The vectors go to the
+//! log like any others, so an endpoint that answers differently tomorrow changes no memory.
 
+use crate::log_events;
 use std::{collections::HashMap, io::BufRead, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde::Deserialize;
 use serde_json::Value;
-
-use tracing::warn;
 
 use super::{
     EmbedError, EmbeddedText, Embedder, PROBE,
@@ -113,22 +112,22 @@ impl Embedder for EndpointEmbedder {
 /// How texts are sent.
 #[derive(Clone, Copy)]
 struct TextSendRules {
-    /// The length of the model's prefix, which each of them begins with.
+    /// The length of the model's prefix, with which each text begins.
     prefix_bytes: usize,
-    /// What stays of one that is shortened.
+    /// What is kept of a text that is shortened.
     keeps: TruncationKind,
     tries: TryLimits,
 }
 
 impl EmbeddingsClient {
-    /// Vectors in the order of `texts`, or why a text has none; several requests run at the same time. A text that fails
-    /// together with others is sent alone, and then shortened.
+    /// Vectors in the order of `texts`, or why a text has none; several requests run at the same time. A text that
+    /// fails together with others is sent alone, and then shortened.
     fn all(&self, texts: &[String], sent: TextSendRules) -> Result<Vec<Result<Vector, String>>, EmbedError> {
         let keys: Vec<TextHash> = texts.iter().map(|text| *blake3::hash(text.as_bytes()).as_bytes()).collect();
         let suspects = &self.health.suspects;
         let (mut lone, together): (Vec<usize>, Vec<usize>) = (0..texts.len()).partition(|at| suspects.has(&keys[*at]));
         let mut found: Vec<Option<Result<Vector, String>>> = texts.iter().map(|_| None).collect();
-        // How a text failed that was the only one of its request.
+        // How texts failed that were alone in their requests.
         let mut failed_alone: HashMap<usize, LoneTextFailure<EmbedError>> = HashMap::new();
         let requests: Vec<&[usize]> = together.chunks(self.batch).collect();
         for concurrent in requests.chunks(self.threads) {
@@ -199,7 +198,7 @@ impl EmbeddingsClient {
         })
     }
 
-    /// Asks for the vector of the probe, with all retries: whether the endpoint works at all.
+    /// Requests the vector of the probe, with all retries, to find out whether the endpoint works at all.
     fn probe(&self) -> Result<(Vector, ProbeOutcome), EmbedError> {
         let (mut vectors, attempts) = self.request(&[PROBE], u32::MAX).map_err(|failure| match failure {
             LoneTextFailure::Away(error) => error,
@@ -217,8 +216,8 @@ impl EmbeddingsClient {
         Ok((vector, if attempts == 1 { ProbeOutcome::AtOnce } else { ProbeOutcome::AfterFailures }))
     }
 
-    /// One request, with retries, of which at most `doubtful_retries` are for failures that a text may cause; the vectors
-    /// and the number of attempts.
+    /// One request, with retries, of which at most `doubtful_retries` are for failures that a text may cause; the
+    /// vectors and the number of attempts.
     fn request(
         &self,
         texts: &[&str],
@@ -274,7 +273,7 @@ impl EmbeddingsClient {
                     if attempts == 1 {
                         // The log line leaves out the endpoint's message, which may quote a text.
                         let (url, seconds) = (self.endpoint.url(), wait.as_secs_f64());
-                        warn!(url, seconds, "the embeddings endpoint does not answer; the request is sent again");
+                        log_events::embeddings_endpoint_retried(url, seconds);
                     }
                     std::thread::sleep(wait);
                 }
@@ -292,7 +291,7 @@ impl EmbeddingsClient {
     }
 }
 
-/// What a reply of another width says of the endpoint, unless it is of one text alone.
+/// What vectors of another width mean, unless only one text gets them.
 const OTHER_MODEL: &str = "the endpoint now serves another model";
 
 /// One text for an endpoint.

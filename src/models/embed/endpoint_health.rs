@@ -26,8 +26,8 @@ pub(super) struct EndpointHealth {
 /// Base URL, model, and the variable that holds the key: what an endpoint limits.
 type EndpointKey = (String, String, String);
 
-/// An entry for each endpoint that a pipeline file of this process names. None is removed, because a client that cannot
-/// be opened leaves only this behind.
+/// An entry for each endpoint that a pipeline file of this process names. No entry is removed, because it is all that
+/// remains of a client that could not be opened.
 static KNOWN: LazyLock<Mutex<HashMap<EndpointKey, Arc<EndpointHealth>>>> = LazyLock::new(Mutex::default);
 
 impl EndpointHealth {

@@ -78,7 +78,7 @@ pub enum EmbedError {
         /// The endpoint's message.
         problem: String,
     },
-    /// The model does not take these texts, not even alone and shortened, but takes others. Retrying does not help.
+    /// The model does not take these texts, even alone and shortened, but takes others. Retrying does not help.
     #[error("model {model}: {} text(s) declined; the reason for the first: {}", texts.len(), texts.first().map_or("", |(_, problem)| problem))]
     Declined {
         /// The model's name.

@@ -1,4 +1,4 @@
-//! Vectors from hashes of words, without a model, for tests.
+//! Vectors made from hashes of words, without a model, for tests.
 //!
 //! In: texts with spans. Out: vectors that are the same on every machine. A word's vector is 384 signs taken from the
 //! hash of its lower-cased letters. A text's vector is the sum of its words' vectors, so that texts with words in

@@ -1,8 +1,8 @@
-//! Texts that a model on this machine cannot read never stop others.
+//! Keeps texts that a model on this machine cannot read from stopping others.
 //!
 //! In: texts, and a model that embeds them together. Out: for each text its vector, or why it has none. If the model
 //! fails or panics on several texts, each is embedded alone; one that fails alone is shortened; and one that fails even
-//! then is named, if the model embeds the probe. A vector with a component that is no number counts as a failure.
+//! then is reported, if the model embeds the probe. A vector with a component that is no number counts as a failure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,7 +17,8 @@ use super::{
 /// Embeds texts together, in order.
 pub(super) type BatchEmbedFunction<'r> = &'r mut dyn FnMut(&[String]) -> Result<Vec<Vector>, EmbedError>;
 
-/// The vectors of texts behind a prefix of that many bytes, or why a text has none; `suspects` are those of this model.
+/// The vectors of texts that begin with `prefix_bytes` bytes of prefix, or why a text has none. `suspects` are this
+/// model's.
 pub(super) fn embed_by_text(
     model: &str,
     suspects: &SuspectTexts,
@@ -75,7 +76,7 @@ pub(super) fn is_finite(vector: &Vector) -> bool {
     vector.floats().iter().all(|x| x.is_finite())
 }
 
-/// A text for a model on this machine. What the model does with a text it does again, so one try of a form is enough.
+/// A text for a model on this machine. A second try would give the same result, so each form is tried once.
 struct LocalText<'t> {
     model: &'t str,
     text: &'t str,

@@ -5,14 +5,14 @@
 //! the clock, and only `endpoint_embedder` uses a network.
 //!
 //! The files:
-//! - `embedder`: the trait; `open`: the embedder that the pipeline names; `model_identity`: its hash;
-//!   `embedder_pool`: sessions that all questions share; `question_vector_cache`: the vectors of a question that is asked again.
+//! - `embedder`: the trait; `open`: the embedder that the pipeline names; `model_identity`: its hash; `embedder_pool`:
+//!   sessions that all questions share; `question_vector_cache`: the vectors of a question that is asked again.
 //! - Embedders: `onnx` (the default model, one pass for all spans), `catalogue` (fastembed's
 //!   models), `qwen3` (a build feature), `endpoint_embedder` (an endpoint), `fixed_embedder` (hashes, for tests).
-//! - `endpoint_health`: what all clients of one endpoint in this process know of it; `local_texts`: a text that a model on
-//!   this machine cannot read never stops others; `truncated_texts`: the shorter forms of a text.
-//! - What they share: `asset_paths` and `model_files` (where files are), `onnx_runtime` (ONNX Runtime), `passes` (texts cut to a
-//!   model's length), `pass_runner` (runs the passes), `spans`, `unit_vector`.
+//! - `endpoint_health`: what all clients of one endpoint in this process know of it; `local_texts`: keeps a text that a
+//!   model on this machine cannot read from stopping others; `truncated_texts`: the shorter forms of a text.
+//! - What they share: `asset_paths` and `model_files` (where files are), `onnx_runtime` (ONNX Runtime), `passes` (texts
+//!   cut to a model's length), `pass_runner` (runs the passes), `spans`, `unit_vector`.
 //! - `session_inputs`: what a pass of `onnx`, or of a reranker, reads.
 //! - `setup` installs the files of the default model where `asset_paths` looks for them.
 //! - `render`: makes a text with spans from a unit's parts; `vector_cache`: vectors that have already been computed.

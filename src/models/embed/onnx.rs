@@ -127,7 +127,7 @@ impl OnnxEmbedder {
         }
     }
 
-    /// The same, where a failure is one of a text; a panic is a failure, and so is a vector without numbers.
+    /// As [`Self::pool`]; a panic is an error, too, and so is a missing vector or a component that is no number.
     fn try_pool(
         &mut self,
         texts: &[String],
@@ -146,7 +146,7 @@ impl OnnxEmbedder {
         })
     }
 
-    /// The vectors of plain texts behind a prefix of that many bytes, or why a text has none.
+    /// The vectors of plain texts that begin with a prefix of this length, or why a text has none.
     fn plain(
         &mut self,
         texts: &[String],
@@ -221,7 +221,7 @@ pub(crate) fn load_session(environment: &Environment, file: &Path, threads: usiz
 
 /// The tokenizer, its padding token, and a hash of the file.
 ///
-/// The file's padding and truncation are turned off, because `passes` cuts and `worker_pool` pads.
+/// The file's padding and truncation are turned off, because `passes` cuts and `pass_runner` pads.
 pub(crate) fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
     let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.to_owned(), source })?;
     let damaged = |problem: String| EmbedError::Damaged { path: path.to_owned(), problem };

@@ -1,10 +1,10 @@
-//! What a model of the kind of BERT reads in a pass.
+//! The inputs of one pass of a BERT-like model.
 //!
 //! In: tokens of one or several texts, padded to the same length. Out: the inputs by their names.
 
 use ort::{session::SessionInputs, value::TensorRef};
 
-/// The inputs of a pass over tokens of this shape; `types` where the model has an input for them.
+/// The inputs of a pass over tokens of this shape; with `types`, also the token types, which some models read.
 pub(crate) fn session_inputs<'v>(
     shape: [usize; 2],
     ids: &'v [i64],

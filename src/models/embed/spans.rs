@@ -1,8 +1,8 @@
 //! Spans of a text: checked, or embedded as separate texts.
 //!
-//! In: texts with byte ranges. Out: an error for a range that splits a character; and, for a
-//! model that pools a text as a whole, vectors from one pass for the text and one for each span. Where a piece could
-//! not be embedded, what the others say takes its place.
+//! In: texts with byte ranges. Out: an error for a range that splits a character; and, for a model that pools a text as
+//! a whole, vectors from one pass for the text and one for each span. A piece that could not be embedded gets a vector
+//! made of the others.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -22,7 +22,7 @@ pub(super) fn check_spans(texts: &[SpannedText]) -> Result<(), EmbedError> {
     Ok(())
 }
 
-/// Embeds each text, and each of its spans, as a plain text; `embed` says of each its vector, or why it has none.
+/// Embeds each text, and each of its spans, as a plain text; `embed` returns for each its vector, or why it has none.
 pub(super) fn embed_separately(
     texts: &[SpannedText],
     prefix: &str,
@@ -61,7 +61,7 @@ pub(super) fn question_vector(model: &str, mut found: Vec<Result<Vector, String>
     }
 }
 
-/// A text from its vector as a whole and those of its spans.
+/// The result for a text, from the vector of the whole and those of its spans.
 fn of_pieces(text: &SpannedText, whole: Result<Vector, String>, spans: &[Result<Vector, String>]) -> EmbeddedText {
     let words = |span: &std::ops::Range<usize>| text.text.get(span.clone()).map_or(0, word_count) as f32;
     let weights: Vec<f32> =

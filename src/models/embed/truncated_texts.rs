@@ -1,21 +1,20 @@
 //! The shorter forms of a text that a model does not take whole.
 //!
-//! In: a text behind a model's prefix, and how many times it is halved. Out: the prefix with a half, a quarter and so
-//! on of the text, which depend on the text alone. A remembered text keeps its beginning; a question keeps its
-//! beginning and its end, because what is asked may stand behind what it is about. An embedder of a shorter form
-//! notes it here, which counts and logs it.
+//! In: a text with a model's prefix, and how many times it is halved. Out: the prefix with a half, a quarter and so on
+//! of the text, which depend on the text alone. A remembered text keeps its beginning; a question keeps its beginning
+//! and its end, because the actual question may come last. An embedder that uses a shorter form reports it here, where
+//! it is counted and logged.
 
+use crate::log_events;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tracing::{debug, warn};
-
-/// A text is not shortened below this length, its prefix not counted.
+/// A text is not shortened below this length, not counting its prefix.
 pub(super) const MIN_BYTES: usize = 64;
 
 /// How many texts this process has embedded in a shorter form.
 static SHORTENED: AtomicU64 = AtomicU64::new(0);
 
-/// What of a text stays in its shorter forms.
+/// Which part of a text its shorter forms keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TruncationKind {
     /// Its beginning.
@@ -24,7 +23,7 @@ pub(crate) enum TruncationKind {
     Ends,
 }
 
-/// The form of a text, behind a prefix of that many bytes, that is halved that many times; `None` if that is too short.
+/// A text, halved `halvings` times behind its prefix of `prefix_bytes` bytes; `None` if the result would be too short.
 pub(crate) fn truncated_text(text: &str, prefix_bytes: usize, halvings: u32, keeps: TruncationKind) -> Option<String> {
     if halvings == 0 {
         return Some(text.to_owned());
@@ -42,17 +41,12 @@ pub(crate) fn truncated_text(text: &str, prefix_bytes: usize, halvings: u32, kee
     (!kept.trim().is_empty()).then(|| format!("{prefix}{kept}"))
 }
 
-/// Notes that a text of that many bytes was embedded in a shorter form.
+/// Counts and logs that a text of this many bytes was embedded in a shorter form.
 pub(super) fn note_shortened(model: &str, bytes: usize, halvings: u32) {
     if SHORTENED.fetch_add(1, Ordering::Relaxed) == 0 {
-        warn!(
-            model,
-            bytes,
-            halvings,
-            "a text has the vector of a part of it; ripplemem_texts_shortened_total counts the next ones"
-        );
+        log_events::first_text_truncated(model, bytes, halvings);
     } else {
-        debug!(model, bytes, halvings, "a text has the vector of a part of it");
+        log_events::text_truncated(model, bytes, halvings);
     }
 }
 

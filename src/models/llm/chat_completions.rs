@@ -4,7 +4,7 @@
 //! tokens, and how it ended. Every reply is streamed, so that one that repeats itself is stopped while it is written.
 //! Missing, unknown and oddly written fields are not errors, because endpoints differ. What a model thinks before it
 //! answers is not part of the reply, unless there is nothing else. An `error` in the stream means that the endpoint
-//! failed, and so does a stream without a completion. A complete reply that is no JSON counts as the model's.
+//! failed, and so does a stream without a completion. A complete reply that is no JSON counts as the model's reply.
 
 use std::io::{self, BufRead};
 
@@ -94,7 +94,7 @@ pub(super) struct ChatReply {
     pub(super) stopped: Option<String>,
     /// It repeated itself and was stopped; the text ends with the first copy.
     pub(super) repeats: bool,
-    /// If it was stopped, the text that had arrived after the first copy, which has to be paid for, too.
+    /// If it was stopped, the text that had arrived after the first copy; it costs tokens, too.
     pub(super) unread: String,
     /// Tokens of the prompt and of the completion, if the endpoint reports them.
     pub(super) tokens: Option<(u64, u64)>,
@@ -112,7 +112,7 @@ const REASON_CHARACTERS: usize = 64;
 /// The `finish_reason` of a completion that failed.
 const FAILED: &str = "error";
 
-/// A count of tokens from here on is none.
+/// A count of tokens from here on is not believed.
 const TOKENS_LIMIT: f64 = 1e12;
 
 /// How much is kept of a completion that is no JSON.
@@ -184,11 +184,11 @@ impl<'a> CompletionReader<'a> {
             Ok(event) => event,
             // Some servers keep a connection alive with words.
             Err(_) if !data.trim_start().starts_with('{') => return Ok(()),
-            // The connection may have ended in the middle of it, or something else than a model answers.
+            // The connection may have ended in the middle of the event, or the answer is not a model's.
             Err(e) if e.is_eof() || !data.contains("choices") => {
                 return Err(format!("not an event of a completion: {e}").into());
             }
-            // It would come again like this, so it counts as what the model replied.
+            // A retry would bring the same, so it counts as the model's reply.
             Err(_) => {
                 let beginning = data.get(..data.floor_char_boundary(UNREADABLE_BYTES)).unwrap_or_default();
                 self.unreadable.get_or_insert_with(|| beginning.to_owned());
@@ -249,7 +249,7 @@ impl<'a> CompletionReader<'a> {
         if self.reply.text.trim().is_empty() {
             self.reply.text = self.reasoning;
         }
-        // Without that event the text may lack words and still be read.
+        // Without the unreadable event, the text may lack words and still parse.
         if let Some(data) = self.unreadable {
             self.reply.text = data;
         }
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(read_stream(&*bytes, &mut |_| ()).expect("a reply").text, "a \u{fffd} b");
     }
 
-    /// Asked again, the endpoint would say the same: the model learns, and then the window is given up.
+    /// A retry would bring the same: the model is asked to repair it, and then the window is given up.
     #[test]
     fn a_complete_reply_that_is_no_json_is_the_models_and_a_page_is_none() {
         let odd = "{\"choices\":[{\"message\":{\"content\":\"yes\"},\"logprobs\":NaN,\"finish_reason\":\"stop\"}]}";

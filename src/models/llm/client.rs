@@ -4,14 +4,13 @@
 //! that the later ones find the first one's response in the cache. A response is cached before it is used, unless what
 //! it depends on changed during the request. Never repairs a request more than once.
 
+use crate::log_events;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, Weak},
     time::{Duration, Instant},
 };
-
-use tracing::warn;
 
 use serde::de::DeserializeOwned;
 
@@ -39,7 +38,7 @@ use types::{
 /// Timeout of requests without a deadline, which are background requests.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// The least time that a probe has after a caller's deadline, and for how long one that failed serves for others.
+/// The least time that a probe may take after a caller's deadline, and for how long a failed probe is not repeated.
 const PROBE_TIME: Duration = Duration::from_secs(5);
 
 /// The maximum number of bytes that a repair quotes from a reply that never ended.
@@ -53,12 +52,12 @@ pub struct LlmClient {
     outage: EndpointOutage,
     /// The requests that the endpoint failed on.
     suspects: SuspectTexts,
-    /// When the last probe found the endpoint away, and how.
+    /// When the last probe found the endpoint away, and with which error.
     silent: Mutex<Option<(Instant, LlmError)>>,
     in_flight: InFlightRequests,
     /// Absent if responses are not cached.
     cache: Option<ResponseCache>,
-    /// The last warning about the cache; the same warning is not logged twice in a row.
+    /// The last warning about the cache, so that it is not logged twice in a row.
     said: Mutex<Option<String>>,
     /// Responses that this process paid for.
     spent: ContractUsage,
@@ -111,7 +110,7 @@ impl LlmClient {
             return Err(LlmError::Cache { path: directory.unwrap_or_default(), problem });
         }
         let (cache, warning) = directory.as_deref().map(ResponseCache::open).transpose()?.unzip();
-        warning.flatten().iter().for_each(|problem| warn!("{problem}"));
+        warning.flatten().iter().for_each(|problem| log_events::response_cache_warned(problem));
         let mut total = ModelUsage::default();
         for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)? {
             total += usage;
@@ -281,8 +280,8 @@ impl LlmClient {
         Ok((response?, true))
     }
 
-    /// Sends a request whose caller waits. If it fails in a way that its text may cause, a probe tells later callers what
-    /// the cause was.
+    /// Sends a request whose caller waits. If its text may have caused a failure, a probe finds the cause for later
+    /// callers.
     fn send_in_time(
         &self,
         request: &LlmRequest<'_>,
@@ -334,8 +333,8 @@ impl LlmClient {
         drop(std::thread::Builder::new().name("llm probe".to_owned()).spawn(probe));
     }
 
-    /// Sends a request for which nobody waits. If it fails in a way that its text may cause, the probe tells what the
-    /// cause was: the endpoint, or, after some more tries, the text.
+    /// Sends a request for which nobody waits. If its text may have caused a failure, the probe finds the cause: the
+    /// endpoint or, after some more tries, the text.
     fn send_until_clear(
         &self,
         active: &ActiveRequest<'_>,
@@ -365,7 +364,7 @@ impl LlmClient {
                 Err(SendFailure { error, .. }) => return Err(error),
             };
             let failure = lone_chat_request::failure(failure);
-            // Of one that is refused, the probe is sent below.
+            // If the text was refused, the probe is sent below.
             if !matches!(failure, LoneTextFailure::Refused(_))
                 && let Err(away) = self.probe(contract, deadline, usage)
             {
@@ -385,7 +384,7 @@ impl LlmClient {
         })
     }
 
-    /// Sends the probe. Of several that are due at a time in which the endpoint is away, one is sent.
+    /// Sends the probe. While the endpoint is away, one probe serves all requests that need one.
     fn probe(&self, contract: Contract, deadline: Instant, usage: &mut ModelUsage) -> Result<ProbeOutcome, LlmError> {
         let mut silent = sync::lock(&self.silent);
         if let Some((at, error)) = &*silent
@@ -440,7 +439,7 @@ impl LlmClient {
             let warning = format!("{error}; the paid response is used once and not cached");
             let mut said = sync::lock(&self.said);
             if said.as_ref() != Some(&warning) {
-                warn!("{warning}");
+                log_events::spending_warned(&warning);
                 *said = Some(warning);
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! In: the outcome of each request, and of the probe that follows one which may have failed because of its text. Out:
 //! for a caller with a deadline, the error of an earlier caller that had at least as much time and found the endpoint
-//! down a moment ago. A caller with more time, or without a deadline, still tries. A text on which the endpoint fails, or
-//! with which it takes too long, stops no other: what counts is how long the probe took.
+//! down a moment ago. A caller with more time, or without a deadline, still tries. A text on which the endpoint fails,
+//! or with which it takes too long, stops no other: what counts is how long the probe took.
 
 use std::{
     sync::Mutex,

@@ -1,8 +1,8 @@
 //! A request that failed in a way that its text may cause.
 //!
-//! In: the failure of a request, and a way to send it again. Out: how a probe was answered, which is a short request with
-//! the same instructions; and for [`Suspects`](endpoint::Suspects) what another try came to. A request has no shorter
-//! form: what a model leaves out of half a text would be missed nowhere.
+//! In: the failure of a request, and a way to send it again. Out: how a probe was answered, which is a short request
+//! with the same instructions; and for [`SuspectTexts`](endpoint::SuspectTexts) the outcome of another try. A request
+//! has no shorter form: if half of a text were sent, the loss of the other half would go unnoticed.
 
 use endpoint::{LoneText, LoneTextFailure, ProbeOutcome, TextSuspicion};
 use std::time::Instant;
@@ -16,9 +16,9 @@ use super::{
     transport::{ChatTransport, SendFailure},
 };
 
-/// The text that shows whether the endpoint works at all.
+/// The text of the probe, which shows whether the endpoint works at all.
 const PROBE: &str = "The ferry leaves at noon, and Ana waits on the pier for a friend.";
-/// The limit of its reply, which is not read.
+/// The limit of the probe's reply, which is not read.
 const PROBE_TOKENS: u32 = 64;
 
 /// A request that is sent again.
@@ -56,7 +56,7 @@ impl LoneText for LoneChatRequest<'_, '_> {
     }
 }
 
-/// What a failed request says of its text.
+/// What the failure of a request shows about its text.
 pub(super) fn failure(failed: SendFailure) -> LoneTextFailure<LlmError> {
     let SendFailure { error, suspicion } = failed;
     match (error, suspicion) {

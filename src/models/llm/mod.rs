@@ -15,8 +15,7 @@
 //! - `response_cache`: responses on disk; `in_flight_requests`: one request at a time for the same content.
 //! - `lone_chat_request`: whether a text or the endpoint is the cause of a failure.
 //! - `transport`: retries and backoff; `endpoint_outage`: failing fast while the endpoint is down; `limits`:
-//! concurrency, tokens
-//!   per minute, and caps on spending; `chat_completions`: the protocol.
+//!   concurrency, tokens per minute, and caps on spending; `chat_completions`: the protocol.
 //! - `cost`: what was spent; `tokens`: what a text will cost, and whether it fits into the model's context.
 
 mod answer;

@@ -1,9 +1,9 @@
 //! Cues and plans from a language model, with rules as the fallback (paper, section 3.4).
 //!
 //! In: a question, the evidence so far. Out: cues whose names and keywords all occur in the question, and plans whose
-//! anchors are units of the evidence. If the model fails, times out, or breaks these conditions again after it was
-//! told, the rules take its place and the trace notes why. Recollection always embeds the question's own wording, and
-//! the sufficiency is always the figure of the rules. The model sees only this question's evidence.
+//! anchors are units of the evidence. If the model fails, times out, or breaks these conditions again in its repair,
+//! the rules take its place and the trace notes why. Recollection always embeds the question's own wording, and the
+//! sufficiency is always the figure of the rules. The model sees only this question's evidence.
 
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 

@@ -1,7 +1,7 @@
 //! Turns a response into a value that matches its contract's schema.
 //!
 //! In: a response's text, perhaps with words before and after its JSON. Out: the value, or everything that is wrong
-//! with the text, worded for the model, which is asked to repair it. Of a text without JSON, such as a refusal, the
+//! with the text, worded for the model, which is asked to repair it. If a text has no JSON, such as a refusal, its
 //! first words are reported.
 
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use serde_json::{Deserializer, Value};
 
 use super::{contract::Contract, response_cache::PaidResponse};
 
-/// The value, or what is wrong with the text. Where the endpoint gives a reason why the text ended, it is reported.
+/// The value, or what is wrong with the text. If the endpoint gives a reason why the text ended, it is reported.
 pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &PaidResponse) -> Result<T, String> {
     value(contract, response).map_err(|problem| match &response.stopped {
         Some(reason) => format!("it was stopped (finish_reason {reason:?}): {problem}"),
@@ -40,8 +40,8 @@ fn value<T: DeserializeOwned>(contract: Contract, response: &PaidResponse) -> Re
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
-/// The JSON object that a text with other words means: the last that matches the schema, because some models think
-/// aloud before their reply and some explain it afterwards. If none does, the last one.
+/// The JSON object of a text with other words: the last that matches the schema, because some models think aloud before
+/// their reply and some explain it afterwards. If none does, the last one.
 fn object_of(contract: Contract, text: &str) -> Option<Value> {
     let mut found = objects(text);
     let fits = |object: &Option<Value>| object.as_ref().is_some_and(|object| contract.problems(object).is_empty());
@@ -49,7 +49,7 @@ fn object_of(contract: Contract, text: &str) -> Option<Value> {
     found.swap_remove(at)
 }
 
-/// The whole JSON objects of a text, none inside another; `None` where a brace begins none.
+/// The whole JSON objects of a text, none inside another; `None` for a brace that begins none.
 fn objects(text: &str) -> Vec<Option<Value>> {
     /// How many braces are tried.
     const TRIES: usize = 64;

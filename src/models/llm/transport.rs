@@ -39,7 +39,7 @@ pub(super) struct SendFailure {
 }
 
 impl SendFailure {
-    /// Whether another request might be answered, so that a probe tells what is the cause.
+    /// Whether the request's text may be the cause, so that a probe has to find out.
     pub(super) fn may_be_of_text(&self) -> bool {
         let is_declined = matches!(self.error, LlmError::Rejected { .. } | LlmError::Permanent { .. });
         is_declined || self.suspicion != TextSuspicion::None

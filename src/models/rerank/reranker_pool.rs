@@ -1,11 +1,12 @@
 //! Sessions of one cross-encoder that all questions share.
 //!
-//! In: a question, its passages, and until when somebody waits. Out: a logit for each passage, in order. Each session
-//! has a thread of its own and reads one pair at a time, so the pairs of one question are read in parallel where
-//! sessions are free. Once a question has all logits, has failed or is late, its other pairs are not read. A passage on
-//! which the model fails is shortened; one that it cannot read at all has the least logit of the others, so that it
-//! gains nothing, and they lose nothing.
+//! In: a question, its passages, and a deadline. Out: a logit for each passage, in order. Each session has a thread of
+//! its own and reads one pair at a time, so the pairs of one question are read in parallel if sessions are free. Once a
+//! question has all logits, has failed or is late, its other pairs are not read. A passage on which the model fails is
+//! shortened; one that it cannot read at all gets the least logit of the others, so that it gains nothing and the
+//! others lose nothing.
 
+use crate::log_events;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -19,7 +20,6 @@ use std::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 
 use super::{RerankError, cross_encoder::CrossEncoder};
-use tracing::warn;
 
 use crate::embed::{TruncationKind, truncated_text};
 use endpoint::join_threads;
@@ -80,12 +80,12 @@ impl RerankerPool {
         &self.model
     }
 
-    /// The logit of each passage, in order: how well it answers the question. One that the model cannot read has the
-    /// least of the others.
+    /// The logit of each passage, in order: how well it answers the question. A passage that the model cannot read gets
+    /// the least of the others.
     ///
     /// # Errors
-    /// [`RerankError::Late`] where not every passage was read by `until`; [`RerankError::LongQuestion`];
-    /// [`RerankError::Model`] where the model fails or panics on every passage.
+    /// [`RerankError::Late`] if not every passage was read by `until`; [`RerankError::LongQuestion`];
+    /// [`RerankError::Model`] if the model fails or panics on every passage.
     pub fn logits(&self, question: &str, passages: &[String], until: Option<Instant>) -> Result<Vec<f32>, RerankError> {
         let failed = |problem: &str| RerankError::Model { model: self.model.name.clone(), problem: problem.to_owned() };
         let ended = || failed("its sessions have ended");
@@ -125,7 +125,7 @@ impl RerankerPool {
             if found.is_empty() {
                 return Err(failed(&problem));
             }
-            warn!(model = self.model.name, parts = unread.len(), "the reranker cannot read some parts of an answer");
+            log_events::parts_unread(&self.model.name, unread.len());
             let least = found.iter().map(|(_, logit)| *logit).fold(f32::INFINITY, f32::min);
             found.extend(unread.into_iter().map(|place| (place, least)));
         }
@@ -141,7 +141,7 @@ impl Drop for RerankerPool {
     }
 }
 
-/// Tells the sessions that nobody waits for a question's logits any more.
+/// Tells the sessions, when dropped, that nobody waits for a question's logits any more.
 struct RerankCancelGuard(Arc<AtomicBool>);
 
 impl Drop for RerankCancelGuard {
@@ -164,7 +164,7 @@ fn work(read: LogitFunction<'_>, jobs: &Receiver<RerankJob>) {
     }
 }
 
-/// The logit of a pair; where the model fails on it, of the question and a beginning of the passage.
+/// The logit of a pair; if the model fails on it, that of the question and a beginning of the passage.
 fn read_in_part(read: LogitFunction<'_>, question: &str, passage: &str) -> Result<f32, RerankError> {
     let mut once = |passage: &str| {
         let failed = |problem: &str| RerankError::Model { model: String::new(), problem: problem.to_owned() };
@@ -252,7 +252,7 @@ mod tests {
             "Mira: We missed the last tram.",
         ]);
         let logits = pool.logits(question, &texts, None).expect("logits");
-        // What onnxruntime gives in Python; in 8 bits, processors differ a little.
+        // The logits of onnxruntime in Python; in 8 bits, processors differ a little.
         for (logit, expected) in logits.iter().zip([-11.12, -9.73, 5.36, -8.58]) {
             assert!((logit - expected).abs() < 1.0, "{logits:?}");
         }

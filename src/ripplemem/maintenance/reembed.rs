@@ -10,9 +10,8 @@
 //! the read position that covers them. A service on Kafka may commit to the old generation after that; the turns of
 //! such commits are after the position, so the extractor of the new generation extracts them again.
 
+use crate::log_events;
 use std::collections::{BTreeMap, HashMap};
-
-use tracing::warn;
 
 use logs::{self, GenerationalLog, KeyedValue, Log, ReadProgress, Topic, memory_name};
 use memory::extract::rules_extractor::drafts_from_record;
@@ -193,7 +192,7 @@ impl PartitionCopy<'_> {
         for (DeclinedText { problem, left_out, .. }, window) in declined {
             if !left_out {
                 let (bank, window) = (LoggedBank(&window.bank), window.window.start);
-                warn!(%bank, window, "the model does not take a text of the window, which is found by its words alone");
+                log_events::text_declined(bank, window);
                 continue;
             }
             // The unit would be lost.

@@ -4,6 +4,7 @@
 //! cannot be written, or a disk that hangs, neither refuses nor delays a request: the problem is logged, and a line
 //! of its own counts the lines that were lost.
 
+use crate::log_events;
 use std::{
     fs::{File, OpenOptions},
     io::Write as _,
@@ -18,8 +19,6 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded};
 use jiff::Timestamp;
 use serde::Serialize;
-
-use tracing::error;
 
 use super::{AccessError, AccessRight};
 use types::model::Bank;
@@ -81,7 +80,7 @@ impl AuditLog {
             // Dropped with the thread's work.
             let _done: Sender<()> = done;
             write(file, &waiting, &lost_lines, &|problem| {
-                error!("the audit log: {}", AccessError::File { path: name.clone(), problem });
+                log_events::audit_log_failed(&AccessError::File { path: name.clone(), problem });
             });
         };
         std::thread::Builder::new().name("audit".to_owned()).spawn(work).map_err(|e| AccessError::File {

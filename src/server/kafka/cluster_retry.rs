@@ -1,8 +1,7 @@
 //! What a reader does while the cluster is unavailable: it reports that once, and tries again after pauses that grow.
 
+use super::log_events;
 use std::time::Duration;
-
-use tracing::{info, warn};
 
 use super::service_state::ServiceState;
 use logs::LogError;
@@ -29,7 +28,7 @@ impl<'s> ClusterRetry<'s> {
     pub(super) fn wait(&mut self, error: &LogError) {
         self.state.metrics.read_failures.inc();
         if !self.failing {
-            warn!(what = self.what, problem = %error, "the cluster is unavailable; reading is tried again");
+            log_events::cluster_unavailable(self.what, error);
         }
         self.failing = true;
         std::thread::sleep(self.pauses.jittered());
@@ -38,7 +37,7 @@ impl<'s> ClusterRetry<'s> {
     /// Notes that a read succeeded.
     pub(super) fn reset(&mut self) {
         if std::mem::take(&mut self.failing) {
-            info!(what = self.what, "the cluster answers again");
+            log_events::cluster_recovered(self.what);
             self.pauses.reset();
         }
     }

@@ -4,13 +4,12 @@
 //! instance took it. A partition does not delay the others if it waits before a record of a newer build, if its shard
 //! is still busy with earlier loads, or if its shard has panicked.
 
+use super::log_events;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-
-use tracing::{info, warn};
 
 use super::{cluster_retry::ClusterRetry, error::ServeError, service_state::ServiceState};
 use logs::{KafkaLog, Log, LogError};
@@ -77,12 +76,9 @@ pub(super) fn follow_memory(
                     let problem = redacted_error(&error);
                     if pause.said.insert(problem.clone()) {
                         if waits {
-                            warn!(
-                                partition,
-                                problem, "the shard's banks keep answering from the state before that record"
-                            );
+                            log_events::shard_waits(partition, &problem);
                         } else {
-                            warn!(partition, problem, "the shard is being loaded again");
+                            log_events::shard_reloaded(partition, &problem);
                         }
                     }
                 }
@@ -93,10 +89,7 @@ pub(super) fn follow_memory(
         if any {
             let now = replica.quarantined_banks();
             if now > quarantined {
-                warn!(
-                    banks = now,
-                    "banks are quarantined: a record of theirs cannot be read; their refusals say which"
-                );
+                log_events::banks_quarantined(now);
             }
             quarantined = now;
             retry.reset();
@@ -112,7 +105,7 @@ pub(super) fn follow_memory(
             let took = started.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);
             state.loaded.store(true, Ordering::Relaxed);
-            info!(seconds = took, "ready: the memory reflects its log");
+            log_events::memory_ready(took);
         }
         log.news().wait(seen, PATIENCE);
     }

@@ -6,6 +6,7 @@
 //! that, another one carries the request out again, which changes nothing. Whichever instance gets the partitions of
 //! one that was killed also writes what that one left over of its operations.
 
+use super::log_events;
 use std::{
     collections::BTreeSet,
     sync::{
@@ -22,7 +23,6 @@ use rdkafka::{
     error::KafkaError,
     producer::BaseProducer,
 };
-use tracing::{debug, info};
 
 use super::{
     api::{ApiProblem, ForgetTurnsRequest, ForgetTurnsResponse, ProblemCode},
@@ -204,7 +204,7 @@ impl ForgetRequestReader<'_> {
             let partitions = partitions_of(self.log.cluster(), &self.topic)?;
             let finished = self.operations.resume(&|bank| taken_over.contains(&partition_of(bank, partitions)))?;
             if finished > 0 {
-                info!(operations = finished, "deletions that another start left over are written");
+                log_events::operations_resumed(finished);
             }
         }
         self.operations.settle()?;
@@ -302,7 +302,7 @@ impl ForgetRequestReader<'_> {
             if matches!(failure, LogError::Cluster { retriable: false, .. }) {
                 return Err(failure.into());
             }
-            debug!(problem = %failure, "a receipt is sent again");
+            log_events::receipt_resent(&failure);
             std::thread::sleep(pauses.jittered());
             drop_in_background(std::mem::replace(producer, self.producer(watch)?));
         }

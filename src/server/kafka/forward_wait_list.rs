@@ -4,6 +4,7 @@
 //! in its bank's partition at that time, because the forwarded turn is not behind it. A question that is cancelled or
 //! past its deadline comes back unchanged, and the query queue ends it.
 
+use super::log_events;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -14,7 +15,6 @@ use std::{
 };
 
 use crossbeam_channel::Sender;
-use tracing::debug;
 
 use super::question_record::KafkaQuestion;
 use logs::{KafkaLog, Log, partition_of};
@@ -106,7 +106,7 @@ impl<'a> ForwardWaitList<'a> {
                         request.after = Some((home, end)).filter(|_| end > 0);
                     }
                     Err(error) => {
-                        debug!(partition = home, problem = %error, "the end of a partition is asked for again");
+                        log_events::end_asked_again(home, &error);
                         failed = true;
                         sync::lock(&self.waiting).push((request, cancellation));
                         continue;

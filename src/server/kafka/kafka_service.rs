@@ -3,6 +3,7 @@
 //! In: a pipeline whose log is on Kafka. Out: nothing; when `stop` is set, it returns once every thread has ended. What
 //! was in flight is still in the topics, where another instance finds it.
 
+use super::log_events;
 use std::{
     collections::BTreeSet,
     sync::{
@@ -13,7 +14,6 @@ use std::{
 };
 
 use crossbeam_channel::unbounded;
-use tracing::warn;
 
 use super::{
     apply_retention, edge_topic,
@@ -53,7 +53,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<ServiceState>, stop: &AtomicB
         erasure::check_forgetting(pipeline)?;
     }
     let log = Arc::new(KafkaLog::open(&pipeline.log)?);
-    log.notices().iter().for_each(|notice| warn!("{notice}"));
+    log.notices().iter().for_each(|notice| log_events::topic_noticed(notice));
     if pipeline.serve.edges && roles(ServiceRole::Serve) {
         log.ensure_edges()?;
     }

@@ -21,6 +21,7 @@ mod forward_wait_list;
 mod in_flight_questions;
 mod instance_announcements;
 mod kafka_service;
+mod log_events;
 mod question_client;
 mod question_pauses;
 mod question_record;

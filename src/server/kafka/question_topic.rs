@@ -11,6 +11,7 @@
 //! bank's partition is forwarded there, and one whose partition is revoked is cancelled: the instance that then holds
 //! the partition reads it again.
 
+use super::log_events;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -26,7 +27,6 @@ use rdkafka::{
     consumer::{BaseConsumer, CommitMode, Consumer},
     error::KafkaError,
 };
-use tracing::warn;
 
 use super::{
     api::ShardHolders,
@@ -386,7 +386,7 @@ impl QuestionTopicReader<'_> {
         let committed = match consumer.committed_offsets(list, COMMITTED) {
             Ok(committed) => committed,
             Err(error) => {
-                warn!(problem = %error, "cannot find out which questions are answered; some may be answered again");
+                log_events::answers_unknown(&error);
                 return;
             }
         };

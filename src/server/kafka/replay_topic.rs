@@ -3,13 +3,12 @@
 //! In: a topic, until stopped. Out: files, each finished when it is large enough or old enough. After
 //! a crash, records of unfinished files are read again.
 
+use super::log_events;
 use std::{
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-
-use tracing::info;
 
 use super::{cluster_retry::ClusterRetry, error::ServeError, service_state::ServiceState};
 use logs::LogError;
@@ -32,7 +31,7 @@ pub(super) fn replay(
     let request = ReplayRequest { table, to, partition: None, from: None, by_bank: settings.by_bank };
     let every = Duration::from_secs(settings.finish_seconds);
     let mut retry = ClusterRetry::new(state, table.name());
-    info!(topic = table.name(), directory = %to.join(table.name()).display(), "a topic is written as Parquet");
+    log_events::replay_started(table.name(), to.join(table.name()).display());
     while !stopping.load(Ordering::Relaxed) {
         // Opened again for each round of files, because partitions may have been added.
         let mut replay = match TopicReplay::open(&pipeline.log, &request) {

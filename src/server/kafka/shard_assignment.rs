@@ -5,13 +5,12 @@
 //! consumer waits to be polled. A shard that is revoked stays for two session timeouts and continues to follow its log,
 //! so that it does not have to be loaded if the group assigns it here again.
 
+use super::log_events;
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-
-use tracing::{info, warn};
 
 use super::{cluster_retry::ClusterRetry, error::ServeError, service_state::ServiceState};
 use logs::{KafkaLog, Log, LogError, kafka::partitions_of};
@@ -41,7 +40,7 @@ pub(super) fn maintain_shards(
         for partition in surplus {
             if revoked.entry(partition).or_insert_with(Instant::now).elapsed() > patience {
                 replica.leave(partition);
-                info!(partition, "another instance holds the shard");
+                log_events::shard_left(partition);
             }
         }
         for partition in replica.awaited() {
@@ -52,17 +51,13 @@ pub(super) fn maintain_shards(
                 Ok(()) => {
                     retry.reset();
                     failed.remove(&partition);
-                    info!(partition, "the shard is held here");
+                    log_events::shard_taken(partition);
                 }
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => retry.wait(&error),
                 // Its snapshot cannot be read: that concerns only this shard.
                 Err(error @ (PipelineError::Snapshot(_) | PipelineError::Memory(_))) => {
                     if !failed.contains_key(&partition) {
-                        warn!(
-                            partition,
-                            problem = redacted_error(&error),
-                            "the shard cannot be loaded; it is tried again"
-                        );
+                        log_events::shard_not_loaded(partition, &redacted_error(&error));
                     }
                     let (again, backoff) = failed.entry(partition).or_insert((Instant::now(), Backoff::SERVICE));
                     *again = Instant::now() + backoff.jittered();

@@ -4,6 +4,7 @@
 //! one instance, which runs the sources of that partition, each on a thread. An instance that has lost a partition and
 //! does not know it yet is fenced by the new owner.
 
+use super::log_events;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -13,8 +14,6 @@ use std::{
     thread::{Scope, ScopedJoinHandle},
     time::Duration,
 };
-
-use tracing::info;
 
 use super::{error::ServeError, followed_source::FollowedSource, service_state::ServiceState};
 use ingest::follow_source;
@@ -80,7 +79,7 @@ pub(super) fn run_leased_sources(
                             if let (Some(stop), Some(thread)) = (stops.get(name), running.remove(name)) {
                                 stop.store(true, Ordering::Relaxed);
                                 drop(thread.join());
-                                info!(source = name, "another instance follows the source");
+                                log_events::source_left(name);
                             }
                         }
                     }

@@ -9,6 +9,7 @@
 //! The transport of `rmcp` (3.11) bounds a line, too, but drops a longer one without an answer, and it reads on however
 //! many requests are in progress.
 
+use crate::log_events;
 use std::collections::HashMap;
 
 use serde::Deserialize;
@@ -17,7 +18,6 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream, duplex},
     sync::watch,
 };
-use tracing::warn;
 
 use super::rpc_message::{INVALID_REQUEST, check, error, parse_message};
 use crate::v1::MAX_BYTES;
@@ -87,7 +87,7 @@ async fn read(
     loop {
         if !room.borrow_and_update().has_room() {
             if !std::mem::replace(&mut has_waited, true) {
-                warn!(requests = MAX_REQUESTS, "the client sends more than it reads; its next message waits");
+                log_events::client_slow(MAX_REQUESTS);
             }
             // The sender is `open`, so the channel is never closed here.
             drop(room.changed().await);
@@ -119,7 +119,7 @@ async fn read(
                 }
             }
             InputLine::TooLong(id) => {
-                warn!(bytes = MAX_BYTES, "a message of the client is too long, and was refused");
+                log_events::message_too_long(MAX_BYTES);
                 let why = format!("the message has more than {MAX_BYTES} bytes; divide it among several calls");
                 let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32600, "message": why}});
                 if refused.send(format!("{error}\n").into_bytes()).await.is_err() {

@@ -13,12 +13,12 @@
 //! - `evidence_version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
 //! - `question_subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is
-//! ended.
+//!   ended.
 //! - `bank_event_forms`: what those who follow a bank are sent; `bank_scan`: what a bank holds, and what changed in it;
 //!   `dead_letter_reader`: which of its records were rejected.
 //! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
 //! - `follower_guard`: whether a follower may go on; `refresh_schedule`: when those who follow something need it looked
-//! at again.
+//!   at again.
 //! - `subscription_hub`: all questions and banks that are followed.
 
 mod bank_event_forms;

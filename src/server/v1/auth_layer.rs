@@ -4,13 +4,13 @@
 //! line of the audit log once it has ended. The line is written even if the client leaves before the response, because
 //! a write that has begun is carried out all the same. Each call decides what its caller may do.
 
+use crate::log_events;
 use std::sync::Arc;
 
 use axum::{
     extract::{MatchedPath, Request},
     http::{StatusCode, header},
 };
-use tracing::warn;
 
 use crate::{
     access::{AccessDenial, AuditEntry, AuditLog, Caller, CheckedRight, TokenAuthenticator},
@@ -61,7 +61,7 @@ impl AuthLayer {
         let token = shown.filter(|(scheme, _)| known(scheme)).map(|(_, token)| token);
         let caller = gate.caller(token);
         if let Some(problem) = gate.take_problem() {
-            warn!("{problem}");
+            log_events::request_denied(&problem);
         }
         caller
     }

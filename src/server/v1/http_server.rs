@@ -4,10 +4,10 @@
 //! running listener. It serves the calls, the same calls as tools for agents, and the operations of the service; with
 //! TLS and tokens if they are set.
 
+use crate::log_events;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{Router, middleware::from_fn};
-use tracing::{info, warn};
 
 use super::{
     auth_layer::AuthLayer,
@@ -87,13 +87,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServerParts) -> R
     let limits = wanted.within(places);
     if limits != wanted {
         let QuotaLimits { all, of_one } = limits;
-        warn!(
-            connections = places,
-            subscriptions = all,
-            subscriptions_of_token = of_one,
-            "the limit on open files allows fewer than http.subscriptions and http.subscriptions_of_token; raise \
-             `ulimit -n`, or lower them"
-        );
+        log_events::file_limit_low(places, all, of_one);
     }
     let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
     let operations = Arc::new(ServiceOperations::new(Arc::clone(&state), log, memory.clone(), deadline));
@@ -122,7 +116,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServerParts) -> R
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
     let gate = gate.map(|(path, local)| TokenAuthenticator::open(path, local)).transpose()?;
     if gate.as_ref().is_some_and(TokenAuthenticator::is_empty) {
-        warn!("access.token_file holds no valid token: every request is refused until `ripplemem token add` makes one");
+        log_events::no_token_valid();
     }
     let audit = pipeline.access.audit_file.as_deref().map(AuditLog::open).transpose()?;
     let door = Arc::new(AuthLayer::new(gate, audit, places));
@@ -147,7 +141,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServerParts) -> R
     let reached = beside.as_ref().unwrap_or(&listening).address;
     http_address::write(&directory, &reached.to_string(), local.as_ref())
         .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
-    info!(address = %listening.address, url = format!("{scheme}://{}/v1", listening.address), "listening");
+    log_events::listening(listening.address, format!("{scheme}://{}/v1", listening.address));
     let advertised = pipeline.http.advertised(scheme, listening.address);
     Ok(HttpServer { api, listening, beside, directory, advertised })
 }

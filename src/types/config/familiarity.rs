@@ -1,6 +1,6 @@
 //! `[recall.familiarity]`: what makes a part of a bank familiar to a question.
 //!
-//! The score is a weighted sum (`memory/familiarity.rs` computes it); every weight is a key here.
+//! The score is a weighted sum (`memory/index/ranking/scoring.rs` computes it); every weight is a key here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -56,8 +56,8 @@ impl ForgetSettings {
         self.edits == EditPolicy::Erase && self.hold_of(bank).is_none()
     }
 
-    /// What must not lie in the log's directory, because a backup that is put back replaces that: the names of the
-    /// keys, and the paths.
+    /// The paths that must lie outside the log's directory, because restoring a backup replaces that directory; each
+    /// with the name of its key.
     pub fn paths_outside_log(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let paths = [("forget.fingerprints", &self.fingerprints), ("forget.ledger", &self.ledger)];
         paths.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
@@ -73,7 +73,7 @@ impl ForgetSettings {
         }
     }
 
-    /// What holds the turns of a bank; none where they may be deleted.
+    /// The hold that covers a bank; `None` if its turns may be deleted.
     #[must_use]
     pub fn hold_of(&self, bank: &Bank) -> Option<&LegalHoldSettings> {
         self.holds.iter().find(|hold| hold.covers(bank))

@@ -2,9 +2,9 @@
 //!
 //! In: TOML text. Out: a [`Pipeline`] whose every number is checked, or an error that names the key and the nearest
 //! known one. Every default is in `default.toml`; the other `.toml` files hold what a profile changes. A section of the
-//! file has a source file of its name: its keys, what they mean, their ranges. `reference_page` writes `docs/configuration.md`
-//! and the schema from those. Nothing here reads a file other than the one that it is given, and no setting holds a
-//! secret.
+//! file has a source file of its name: its keys, what they mean, their ranges. `reference_page` writes
+//! `docs/configuration.md` and the schema from those. Nothing here reads a file other than the one that it is given,
+//! and no setting holds a secret.
 
 mod access;
 mod embed;

@@ -240,7 +240,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Checks rules of retention and holds, and that the log can erase where that is asked for.
+    /// Checks rules of retention and holds, and that the log can erase if a setting requires it.
     fn check_retention(&self) -> Result<(), String> {
         self.retention.iter().try_for_each(RetentionSettings::check)?;
         self.hold.iter().try_for_each(LegalHoldSettings::check)?;

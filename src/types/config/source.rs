@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct SourceSettings {
     /// The format of the file, such as `jsonl` or `slack`; `auto` recognises it. `ripplemem ingest
     /// --help` lists them.
-    // `source/formats.rs` has the list and checks it.
+    // `sources/formats.rs` has the list and checks it.
     pub format: String,
     /// The file, relative to the pipeline file; `-` reads standard input (`jsonl` only). Chat
     /// exports may also be a directory or an archive.

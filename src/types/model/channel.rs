@@ -6,12 +6,12 @@
 //!
 //! To add a channel of edges, touch these places; the compiler names the matches on `Channel`:
 //! 1. here: the variant (last), [`Channel::ALL`], [`Channel::EDGES`] and [`Channel::name`];
-//! 2. `memory/bank_index.rs`: an index that finds each unit's choices (see `memory/semantic.rs`
-//!    and `memory/cue.rs`), and `by_chooser`, which restores them from a snapshot;
-//! 3. `memory/census.rs` and `model/export.rs`: its number of edges in digests;
-//! 4. `recall/expand.rs`: how many units it supports and what it compares with the target; `recall/assemble.rs`: its
-//!    weight in the evidence;
-//! 5. `config/default.toml` and the settings of `memory` and `recall`: its limits;
+//! 2. `memory/index/dataflow/shard_banks.rs`: an index that finds each unit's choices (see `semantic_index.rs` and
+//!    `cue_index.rs` in `memory/index/edges`), and the restoration of these choices from a snapshot;
+//! 3. `memory/index/dataflow/census.rs` and `types/model/export.rs`: its number of edges in digests;
+//! 4. `memory/recall/expand.rs`: how many units it supports and what it compares with the target;
+//!    `memory/recall/assemble.rs`: its weight in the evidence;
+//! 5. `types/config/default.toml` and the settings of `memory` and `recall`: its limits;
 //! 6. `tests/oracle/reference.rs`: its edges, computed from scratch.
 //!
 //! Snapshots, the edges topic and traces write the name, so they need no change; `REWRITE=1`

@@ -237,7 +237,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Of a bank, from its twelve steps.
+    /// The explanation of a bank's answer, from its twelve steps.
     #[must_use]
     pub fn of(bank: String, sentence: String, steps: Vec<ExplanationStep>) -> Self {
         let failed = steps.iter().find(|step| step.state == ExplanationStepState::Failed);

@@ -1,6 +1,6 @@
 //! What stands beside an answer for comparison: rankings without the graph.
 //!
-//! In: results of recollection. Out: values with one JSON form. No answer is made of them.
+//! In: results of recollection. Out: values with one JSON form. Answers never use them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

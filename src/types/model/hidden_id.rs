@@ -2,8 +2,8 @@
 //!
 //! In: an id as a platform or an export has it, and the salt of a memory. Out: the same id, if it holds neither; else
 //! `~` and a keyed hash of the whole id. The same id and salt always give the same hash, so a source that is read again
-//! is recognised; without the salt, nobody can try numbers until one fits. What looks like a number is hidden even
-//! where it is none: an id only has to be the same each time.
+//! is recognised; without the salt, nobody can try numbers until one fits. Whatever looks like a number is hidden, even
+//! if it is none: an id only has to be the same each time.
 
 use std::fmt;
 
@@ -94,7 +94,7 @@ pub fn holds_contact(id: &str) -> bool {
     holds_address(&plain) || holds_number(&plain)
 }
 
-/// A character that is not seen: WhatsApp writes such around numbers.
+/// An invisible character; WhatsApp writes some around numbers.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -111,8 +111,8 @@ fn holds_address(id: &str) -> bool {
     })
 }
 
-/// Seven to fifteen digits, behind `+`, `00` or `0`, or divided as numbers are. A date, a UUID and a plain count are
-/// none.
+/// Seven to fifteen digits that begin with `+`, `00` or `0`, or are divided as in a phone number. A date, a UUID and a
+/// plain count do not count.
 fn holds_number(id: &str) -> bool {
     let letters: Vec<char> = id.chars().collect();
     let mut at = 0;
@@ -133,7 +133,7 @@ fn holds_number(id: &str) -> bool {
     false
 }
 
-/// A character of a number: a digit, or what divides them.
+/// A character of a number: a digit, or a separator.
 fn is_of_number(c: char) -> bool {
     c.is_numeric()
         || c.is_whitespace()
@@ -145,7 +145,7 @@ fn is_number(run: &[char], is_whole: bool) -> bool {
     let text = text.trim_matches(|c: char| !c.is_numeric() && !matches!(c, '+' | '＋' | '('));
     let digits = text.chars().filter(|c| c.is_numeric()).count();
     if text.starts_with(['+', '＋']) {
-        // One behind `+` may be followed by another number, such as the place among messages.
+        // A number after `+` may be followed by another one, such as the position of the message.
         return digits >= *PHONE_DIGITS.start();
     }
     // A single point makes a decimal number, such as the time of a message of Slack.

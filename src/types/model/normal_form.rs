@@ -1,10 +1,10 @@
 //! The one form in which words and names are compared, however they were typed.
 //!
 //! In: characters. Out: the same text in Unicode's compatibility forms (NFKC, as NFKD while it is read), with full case
-//! folding of all scripts, and without characters that nobody sees (soft hyphens, joiners, marks of direction, variation
-//! selectors). What capitals of a script do not tell apart is equal, too: the dots of a Turkish i, and the accents of
-//! Greek. So is an Arabic word that is stretched by a tatweel. Other accents and vowel signs stay: `José` is not `Jose`.
-//! Looks nothing up, and changes no text that is stored.
+//! folding of all scripts, and without invisible characters (soft hyphens, joiners, marks of direction, variation
+//! selectors). Letters that share a capital are equal, too: a Turkish i with and without its dot, a Greek vowel with
+//! and without its accent. So is an Arabic word that is stretched by a tatweel. Other accents and vowel signs stay:
+//! `José` is not `Jose`. Looks nothing up, and changes no text that is stored.
 
 use caseless::Caseless as _;
 use unicode_normalization::{UnicodeNormalization as _, char::canonical_combining_class};
@@ -30,7 +30,7 @@ pub fn normal_form(text: &str) -> String {
 pub struct NormalFormReader {
     /// The last character that is no mark.
     base: char,
-    /// Its marks, with their classes and places: texts have equal ones in any order.
+    /// Its combining marks, each with its class and place; equal texts may have them in any order.
     marks: Vec<(u8, usize, char)>,
 }
 
@@ -70,7 +70,7 @@ impl NormalFormReader {
     }
 }
 
-/// Whether capitals do not show this mark of a letter.
+/// Whether a capital of this letter is written without the mark.
 fn is_lost_in_capitals(base: char, mark: char) -> bool {
     match base {
         'i' => mark == DOT_ABOVE,
@@ -84,8 +84,8 @@ fn is_itself(letter: char) -> bool {
     matches!(letter, '\u{4e00}'..='\u{9fff}')
 }
 
-/// Whether nobody sees a character: Unicode's property `Default_Ignorable_Code_Point`, whose ranges are set for good,
-/// and the line that stretches Arabic words.
+/// Whether a character is invisible: Unicode's property `Default_Ignorable_Code_Point`, whose ranges never change, or
+/// the line that stretches Arabic words.
 fn is_unseen(letter: char) -> bool {
     matches!(letter, TATWEEL
         | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

@@ -135,7 +135,7 @@ pub struct CompiledSelector<'s> {
     select: &'s Selector,
     ids: HashSet<&'s str>,
     speakers: HashSet<String>,
-    /// Finds the mentioned names in the words of a text; none where none is named.
+    /// Finds the mentioned names in the words of a text; `None` if the selector has none.
     mentions: Option<AhoCorasick>,
 }
 
@@ -208,7 +208,7 @@ mod tests {
     use crate::model::{Attachment, Bank};
 
     thread_local! {
-        /// Names and texts that were brought into their compared form.
+        /// How many names and texts were brought into their compared form.
         static COMPARED: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let select = Selector { speakers: many("Ann"), mentions: many("Bo"), ..Selector::default() };
         let turns: Vec<Turn> = (0..2_000).map(|n| turn("1", "Ann 7", &format!("I met bo  {n}."), 1)).collect();
         COMPARED.set(0);
-        // A name without a letter is looked for among the mentions, which takes their words once more.
+        // Each name in `mentions` is brought into its form twice: once to check that it has a word.
         let selection = select.compile().unwrap();
         assert_eq!(COMPARED.get(), 3 * MAX_SELECTED_NAMES);
         COMPARED.set(0);

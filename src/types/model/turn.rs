@@ -239,8 +239,8 @@ pub enum TurnEvent {
 }
 
 /// Makes the schema allow what [`TurnEvent::from_json`] reads besides what it writes: a turn without `type`, with a
-/// `schema`, or with a `role`, and null in fields that may be absent. A version states no default: a generator would
-/// make it a field that every client must send, and no number of a browser holds that of a deletion.
+/// `schema`, or with a `role`, and null in fields that may be absent. A version has no default there: a generator would
+/// make it a field that every client must send, and a JavaScript number cannot hold that of a deletion.
 fn allow_other_names(schema: &mut Schema) {
     let mut variants = schema.get_mut("oneOf").and_then(Value::as_array_mut);
     let versions = variants.iter_mut().flat_map(|variants| variants.iter_mut());
@@ -462,8 +462,8 @@ impl DeadLetter {
     }
 }
 
-/// The bank that a rejected record of turns states, where that much of it can be read. Not for records of other forms:
-/// there a field of this name may be anyone's words.
+/// The bank that a rejected record of turns states, if that can be read. Not for records of other forms: there a field
+/// of this name may be anyone's words.
 #[must_use]
 pub fn stated_bank(record: &[u8]) -> Option<Bank> {
     #[derive(Deserialize)]

@@ -252,8 +252,8 @@ pub struct MemoryRecord {
     pub units: Vec<Unit>,
 }
 
-/// What follows the extractor's name in a record that lacks units: turns of its window were forgotten, and the window is
-/// to be extracted again.
+/// What follows the extractor's name in a record that lacks units: turns of its window were forgotten, and the window
+/// is to be extracted again.
 pub const IN_PART: &str = " in part";
 
 impl MemoryRecord {

@@ -24,7 +24,7 @@ impl BestSlots {
         Self { wanted, least: f32::MIN, found: Vec::new(), trim_at: 4 * wanted }
     }
 
-    /// The same, but only slots whose score is greater than zero.
+    /// As [`Self::new`], but only slots whose score is greater than zero.
     pub(in crate::index) fn positive(wanted: usize) -> Self {
         Self { least: f32::MIN_POSITIVE, ..Self::new(wanted) }
     }

@@ -1,4 +1,4 @@
-//! What is kept about a large bank so that a question does not have to read all of it.
+//! An index of the parts of a large bank, so that a question does not have to read all of them.
 //!
 //! In: the parts of a bank as they are added and removed, each with the parts before and after it in its session. Out:
 //! for each part, a slot with its neighbours and features, and codes of its centroids; postings by stem with the number
@@ -234,7 +234,7 @@ impl CandidateIndex {
         self.side_without(of, back, NONE)
     }
 
-    /// The same, as if another part were not there.
+    /// As [`Self::side`], as if the part `without` were not there.
     fn side_without(&self, of: PartSlot, back: bool, without: PartSlot) -> impl Iterator<Item = PartSlot> {
         let step = move |slot: PartSlot| {
             let near = self.columns.near_slot(slot);

@@ -64,8 +64,8 @@ pub(in crate::index) struct CandidateSelection {
 }
 
 impl CandidateSelection {
-    /// Goes on until the allowance is spent; returns whether the candidates are chosen. `linked` returns the parts of
-    /// the units that a unit's edges lead to.
+    /// Works until the allowance is spent; returns whether the candidates are chosen. `linked` returns the parts of the
+    /// units that a unit's edges lead to.
     pub(in crate::index) fn resume(
         &mut self,
         asked: &QueryTerms<'_>,
@@ -162,7 +162,7 @@ impl CandidateSelection {
         }
         let linked: Vec<PartSlot> = anchors.into_iter().flat_map(linked).collect();
         let others = linked.iter().filter(|slot| self.is_candidate.insert(**slot)).count();
-        // They replace the last of the best, so that edges add no work. If one of these is itself linked, it stays.
+        // Linked parts replace the last of the best, so that edges add no work. A part that is itself linked stays.
         let most = asked.wanted.saturating_sub(others).max(SCALE_PARTS);
         let mut chosen: Vec<PartSlot> =
             best.iter().take(most).chain(&by_words).copied().chain(linked).chain(near).collect();

@@ -146,7 +146,7 @@ impl FirstEstimate {
         self.words
     }
 
-    /// Goes on until the allowance is spent; returns the estimates once they are complete.
+    /// Works until the allowance is spent; returns the estimates once they are complete.
     pub(in crate::index) fn resume(
         &mut self,
         asked: &QueryTerms<'_>,

@@ -1,9 +1,9 @@
 //! Which parts of a large bank get the full score.
 //!
-//! In: the parts of a bank, and what is `query_terms`. Out: a bounded number of candidates. `indexed_part` is a part with its
-//! key; `candidate_index` holds a bank's parts in `part_columns`, `centroids`, `stem_postings` and `dense_ids`; a
-//! `first_estimate` ranks them with `best_slots` and `session_best_slots`. `candidate_selection` chooses the candidates from these and
-//! finds their words with `slot_words`; it uses `slot_set`s from `scratch_buffers`.
+//! In: the parts of a bank, and the `query_terms` of a question. Out: a bounded number of candidates. `indexed_part` is
+//! a part with its key; `candidate_index` holds a bank's parts in `part_columns`, `centroids`, `stem_postings` and
+//! `dense_ids`; a `first_estimate` ranks them with `best_slots` and `session_best_slots`. `candidate_selection` chooses
+//! the candidates from these and finds their words with `slot_words`; it uses `slot_set`s from `scratch_buffers`.
 
 pub(super) mod best_slots;
 pub(super) mod candidate_index;

@@ -156,12 +156,12 @@ impl PartColumns {
         }
     }
 
-    /// Forgets what is near a slot.
+    /// Removes the neighbours of a slot.
     pub(in crate::index) fn unlink(&mut self, slot: PartSlot) {
         self.near[slot as usize] = SessionNeighbours::NOTHING;
     }
 
-    /// The parts around a slot; [`Near::NOTHING`] if the slot does not exist.
+    /// The parts around a slot; [`SessionNeighbours::NOTHING`] if the slot does not exist.
     pub(in crate::index) fn near_slot(&self, slot: PartSlot) -> SessionNeighbours {
         self.near.get(slot as usize).copied().unwrap_or(SessionNeighbours::NOTHING)
     }

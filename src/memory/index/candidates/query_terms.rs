@@ -62,7 +62,7 @@ pub(in crate::index) struct QueryTerms<'q> {
 pub(in crate::index) struct QueryWords {
     /// The index of each word.
     place: TermMap<usize>,
-    /// A bit for some digits of each word: a word whose bit is not set here is not in the question.
+    /// A bit for some digits of each word; if the bit of a word is not set here, the word is not in the question.
     sieve: [u64; SIEVE_WORDS],
     /// In how many windows each occurs.
     with: Vec<u64>,

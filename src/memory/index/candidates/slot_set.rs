@@ -56,7 +56,7 @@ impl SlotSet {
         total as usize
     }
 
-    /// The number of a slot; none if the set does not have it.
+    /// The number of a slot; `None` if the set does not have it.
     pub(in crate::index) fn number_of(&self, slot: PartSlot) -> Option<usize> {
         let (at, bit) = place(slot);
         let word = self.bits.get(at).filter(|word| **word & bit != 0)?;

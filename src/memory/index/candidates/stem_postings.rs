@@ -19,7 +19,7 @@ use types::shrinkable_collection::push_sparingly;
 /// What is known of a stem.
 #[derive(Debug, Default)]
 pub(in crate::index) struct StemEntry {
-    /// The parts that hold it, with its count, in no order.
+    /// The parts that hold it, each with its count there, in no order.
     pub parts: Vec<(PartSlot, u16)>,
     /// How many windows hold it.
     pub windows: u32,
@@ -33,8 +33,8 @@ type StemListing<K> = (Vec<(K, u16)>, u32);
 #[derive(Debug, Default)]
 pub(in crate::index) struct StemPostings {
     stems: HashMap<TermKey, StemEntry, BuildHasherDefault<IdHasher>>,
-    /// Parts that were removed and are still listed at their stems, until [`Self::complete_removals`]. A frequent stem lists a
-    /// large share of a bank, so that its list is read once for many removals.
+    /// Removed parts that are still in the lists of their stems, until [`Self::complete_removals`]. A frequent stem
+    /// lists a large share of a bank, so its list is read once for many removals.
     unlisted: Vec<(TermKey, PartSlot)>,
 }
 
@@ -63,13 +63,12 @@ impl StemPostings {
         map_bytes::<TermKey, StemEntry>(self.stems.capacity()) + postings + vec_bytes(&self.unlisted)
     }
 
-    /// What is known of a stem; none if no window holds it.
+    /// What is known of a stem; `None` if no window holds it.
     pub(in crate::index) fn get(&self, term: TermKey) -> Option<&StemEntry> {
         self.stems.get(&term)
     }
 
-    /// Takes the parts that were removed off the lists of their stems. It comes before a list is read, and before a slot
-    /// is used again.
+    /// Takes removed parts off the lists of their stems. Must be called before a list is read or a slot is used again.
     pub(in crate::index) fn complete_removals(&mut self) {
         let mut unlisted = std::mem::take(&mut self.unlisted);
         let Some(last) = unlisted.iter().map(|(_, slot)| *slot).max() else { return };

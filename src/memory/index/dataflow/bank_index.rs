@@ -3,7 +3,7 @@
 //! In: the collection of live units, choices restored from a snapshot, and probes. Out: the exact changes to the
 //! choices, as a collection, and the results of probes. It holds updates and probes until the frontiers have passed
 //! their time, then applies the updates at t before it admits the probes at t: output at t is a function of the set of
-//! units at t only. A probe is a scan that may be spread over many turns: [`ScanProgress`] says how much is done in each. A
+//! units at t only. A probe is a scan that may take many slices: [`ScanProgress`] says how much work each may do. A
 //! scan holds the output open at its own time and no other; it is finished before its bank is updated.
 
 use std::{

@@ -1,8 +1,8 @@
 //! The dataflow itself: from memory records and probes to answers, on a shard's own worker.
 //!
-//! In: upserts by record key, probes. Out: rows of answers and changes of the graph, in [`ShardOutputs`]. The rows of a walk
-//! or a count are there once its epoch is complete. The rows of an index probe are there once its scan is finished,
-//! which may be later and holds up no epoch. The shape:
+//! In: upserts by record key, probes. Out: rows of answers and changes of the graph, in [`ShardOutputs`]. The rows of a
+//! walk or a count are there once its epoch is complete. The rows of an index probe are there once its scan is
+//! finished, which may be later and holds up no epoch. The shape:
 //! ```text
 //! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
 //! known choices, index probes ────────────────┘ └─► hits, familiar parts
@@ -52,13 +52,13 @@ pub(in crate::index) struct ShardOutputs {
     pub rows: RefCell<Vec<(ProbeId, AnswerRow)>>,
     /// Probes of the indexes whose rows are all there.
     pub answered: RefCell<Vec<ProbeId>>,
-    /// Edges that were added (+1) and removed (−1), if someone listens.
+    /// Edges that were added (+1) and removed (−1), if there is a listener.
     pub edges: RefCell<Vec<(GraphEdge, isize)>>,
-    /// Choices that were added (+1) and removed (−1), if someone listens.
+    /// Choices that were added (+1) and removed (−1), if there is a listener.
     pub choices: RefCell<Vec<((BankKey, GraphChoice), isize)>>,
 }
 
-/// The kinds of changes that someone listens to.
+/// The kinds of changes that have a listener.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::index) struct ChangeKinds {
     /// Changes of edges.

@@ -3,7 +3,7 @@
 //! In: census probes and the two arrangements. Out: counts; on request, a sum of hashes that depends only on the set,
 //! never on order or batching, and the units and edges themselves. It walks the arrangements, or only the part of one
 //! bank if the probe names a bank, and keeps nothing. Hashing takes many times as long as counting, so it is done only
-//! for those who ask for it.
+//! on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,15 +63,15 @@ pub struct GraphCensus {
     pub semantic_edges: u64,
     /// Structural edges.
     pub structural_edges: u64,
-    /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge; 0 where it was not asked for.
+    /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge; 0 if it was not requested.
     pub hash: u128,
     /// The same sum for the units alone.
     pub units_hash: u128,
     /// Units by the language that they are read in.
     pub languages: BTreeMap<Language, u64>,
-    /// Every unit and when it was said, when asked for, in the order of the units.
+    /// Every unit and when it was said, if requested, in the order of the units.
     pub unit_list: Vec<(UnitKey, EventTime)>,
-    /// Every edge, when asked for, in order.
+    /// Every edge, if requested, in order.
     pub edge_list: Vec<GraphEdge>,
 }
 

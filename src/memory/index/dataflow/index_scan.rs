@@ -1,7 +1,7 @@
-//! A probe of a bank's indexes, performed in turns.
+//! A probe of a bank's indexes, answered in slices.
 //!
 //! In: a bank that does not change during the scan, and how much work may be done. Out: the rows of the answer, once
-//! the last turn is done. They do not depend on where a scan pauses.
+//! the last slice is done. They do not depend on where a scan pauses.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ enum IndexScanState {
 }
 
 impl IndexScan {
-    /// A scan before its first turn.
+    /// A scan before its first slice.
     pub(in crate::index) fn new(probe: Arc<IndexProbe>) -> Self {
         let state = match &*probe {
             IndexProbe::FirstHop(_) => IndexScanState::FirstHop(FirstHopScan::default()),
@@ -62,7 +62,7 @@ impl IndexScan {
         self.probe.bank()
     }
 
-    /// Goes on until the allowance is spent; returns the rows once the scan is finished.
+    /// Works until the allowance is spent; returns the rows once the scan is finished.
     pub(in crate::index) fn go_on(
         &mut self,
         banks: &mut ShardBanks,

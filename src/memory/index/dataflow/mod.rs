@@ -1,8 +1,8 @@
-//! The operators, and how they are wired.
+//! The operators, and how they are connected.
 //!
-//! In: loads and probes (`record_load`, `shard_command`). Out: answers and changes of edges. `build_dataflow` wires the operators:
-//! `bank_index` owns the indexes of each bank (`shard_banks`) and performs each `index_scan` in turns; `neighbourhood` walks the
-//! graph with `lookup`; `census` counts.
+//! In: loads and probes (`record_load`, `shard_command`). Out: answers and changes of edges. `build_dataflow` connects
+//! the operators: `bank_index` owns the indexes of each bank (`shard_banks`) and performs each `index_scan` in slices;
+//! `neighbourhood` walks the graph with `lookup`; `census` counts.
 
 pub(super) mod bank_index;
 pub(super) mod build_dataflow;

@@ -65,7 +65,7 @@ pub struct EdgeChanges {
 pub(in crate::index) struct PreparedLoad {
     /// The part of each bank.
     pub banks: Vec<BankLoad>,
-    /// As [`Load::reflects`].
+    /// As [`RecordLoad::reflects`].
     pub reflects: Vec<LogPosition>,
     /// Whether the load came with known choices.
     pub restores: bool,

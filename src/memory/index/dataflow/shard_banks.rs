@@ -1,8 +1,8 @@
 //! The indexes of every bank of a shard.
 //!
 //! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes to the choices, which
-//! are a function of the set of units only. A bank without units is forgotten. Scans (`scan`) read these indexes and
-//! change only the lexical index, which is built from the units when it is first asked for.
+//! are a function of the set of units only. A bank without units is removed. An `index_scan` reads these indexes and
+//! changes only the lexical index, which is built from the units when it is first needed.
 
 use std::{
     cell::RefCell,
@@ -38,7 +38,7 @@ pub(in crate::index) type SharedBanks = Rc<RefCell<ShardBanks>>;
 /// The lexical index of all banks of a thread's shards.
 pub(in crate::index) type SharedPostings = Rc<RefCell<TantivyPostings>>;
 
-/// What one epoch restores: banks whose new units have known choices, and such choices.
+/// What one epoch restores: the banks whose new units have known choices, and these choices.
 #[derive(Debug, Default)]
 pub(in crate::index) struct EpochRestore {
     /// Banks whose units of this epoch are not compared: their choices follow.
@@ -54,7 +54,7 @@ pub(in crate::index) struct ShardBanks {
     structural: StructuralScorer,
     words: TermAnalyzer,
     postings: SharedPostings,
-    /// Each is behind a pointer, because up to half of a table is free.
+    /// Each is behind a pointer, because up to half of the hash table's entries are free.
     banks: HashMap<BankKey, Box<BankIndexes>>,
 }
 

@@ -1,4 +1,4 @@
-//! A search for the units of a turn, in turns.
+//! A search for the units of a turn, in slices.
 //!
 //! In: a turn, the parts of a bank in order. Out: the units that were made from the turn, each once, in the order of
 //! their first part of it. It may pause after any part; the result does not depend on where.
@@ -22,7 +22,7 @@ pub(super) struct TurnScan {
 }
 
 impl TurnScan {
-    /// Goes on until the allowance is spent; returns the units once every part was read.
+    /// Works until the allowance is spent; returns the units once every part was read.
     pub(super) fn resume(
         &mut self,
         probe: &TurnProbe,

@@ -99,7 +99,7 @@ impl CueIndex {
         }
     }
 
-    /// Gives a unit that was placed all of its choices, and appends them.
+    /// Gives a unit of [`Self::insert_unchosen`] all of its choices, and appends them to `changes`.
     pub(in crate::index) fn restore_choices(&mut self, known: &[GraphChoice], changes: &mut Vec<UnitChoiceChange>) {
         let Some((unit, _)) = known.first().and_then(|choice| self.units.get(&choice.from)) else { return };
         let (id, position) = (unit.id, unit.position);

@@ -1,7 +1,7 @@
 //! Which edges a unit has.
 //!
-//! In: the units of a bank, as they are added and removed. Out: each unit's choices. `semantic_index` chooses by vectors,
-//! `cue_index` by persons, places and times.
+//! In: the units of a bank, as they are added and removed. Out: each unit's choices. `semantic_index` chooses by
+//! vectors, `cue_index` by persons, places and times.
 
 pub(super) mod cue_index;
 pub(super) mod semantic_index;

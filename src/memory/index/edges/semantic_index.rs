@@ -34,8 +34,8 @@ const BLOCK: usize = 64;
 /// From this many units on, an index keeps codes of their vectors. With fewer, reading all vectors is faster than
 /// preparing a new unit's table.
 const CODED_FROM: usize = 256;
-/// From how many deletions on all choices are read, instead of the units that are near what was deleted: each of those
-/// takes a scan of its own.
+/// With at least this many deletions, all choices are read. With fewer, a scan per deleted unit finds the units near
+/// it.
 const CHOICES_READ_FROM: usize = 8;
 /// Words of bits for the ids of what is deleted.
 const ID_WORDS: usize = 64;
@@ -132,7 +132,7 @@ impl SemanticIndex {
         }
     }
 
-    /// Gives a unit that was placed all of its choices, and appends them.
+    /// Gives a unit of [`Self::insert_unchosen`] all of its choices, and appends them to `changes`.
     pub(in crate::index) fn restore_choices(&mut self, known: &[GraphChoice], changes: &mut Vec<UnitChoiceChange>) {
         let Some(slot) = known.first().and_then(|choice| self.slot_of.get(&choice.from).copied()) else { return };
         let unit = &self.slots[slot].unit;
@@ -245,7 +245,7 @@ impl SemanticIndex {
 
     /// The slots whose candidates hold one of the units that are gone.
     fn slots_choosing(&self, gone: &[Arc<LiveUnit>], ids: &UnitIdMap<()>) -> BTreeSet<usize> {
-        // A bit for some bits of an id: most ids need no look at the map.
+        // A bit for some bits of an id: most ids need no lookup in the map.
         let bit = |id: UnitId| ((id.0 >> 6) as usize % ID_WORDS, 1u64 << (id.0 % 64));
         let mut bits = [0; ID_WORDS];
         ids.keys().map(|id| bit(*id)).for_each(|(word, bit)| bits[word] |= bit);

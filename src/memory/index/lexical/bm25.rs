@@ -1,7 +1,7 @@
-//! BM25 as the memory scores words: its constants and formula are only here in this module.
+//! BM25 as the memory scores words: its constants and formula are only in this file.
 //!
 //! In: counts, lengths and their mean. Out: `f64` terms of the score; each caller rounds them to its own fixed point
-//! (`familiarity` for parts, `lexical` for units). tantivy searches with the same constants, which are built into it.
+//! (`scoring` for parts, `lexical_index` for units). tantivy searches with the same constants, which are built into it.
 //! The baselines of `eval` and the oracle in `tests/` write the formula out on purpose: code that checks this file must
 //! not share its mistakes.
 

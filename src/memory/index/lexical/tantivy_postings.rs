@@ -1,9 +1,9 @@
 //! The committed bulk of the lexical channel: one tantivy index in memory for the shards of a thread.
 //!
 //! In: insertions and deletions with growing tickets. Out: candidates by BM25 among the committed units. A commit takes
-//! milliseconds to a tenth of a second, so a separate thread commits and reloads; [`Postings::committed`] says up to
-//! which ticket searches are complete. If the index fails, it only stops committing: the exact tail of `lexical` then
-//! finds everything.
+//! milliseconds to a tenth of a second, so a separate thread commits and reloads; [`TantivyPostings::committed`] says
+//! up to which ticket searches are complete. If the index fails, it only stops committing: the exact tail of
+//! `lexical_index` then finds everything.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -82,7 +82,7 @@ impl TantivyPostings {
         }
     }
 
-    /// Deletes banks that are no longer here.
+    /// Deletes the units of these banks.
     pub(in crate::index) fn forget(&mut self, banks: impl Iterator<Item = BankKey>) {
         let banks: HashSet<BankKey> = banks.collect();
         if banks.is_empty() {

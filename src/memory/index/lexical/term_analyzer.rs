@@ -114,14 +114,14 @@ impl TermBag {
         TermBagSlice { counts: &self.counts, length: self.length }
     }
 
-    /// The keys of its stems with their counts, from which [`BagSlice::new`] makes the bag again.
+    /// The keys of its stems with their counts, from which [`TermBagSlice::new`] makes the bag again.
     pub(in crate::index) fn counts(&self) -> &[u64] {
         &self.counts
     }
 }
 
 impl<'b> TermBagSlice<'b> {
-    /// The bag with these [counts](Bag::counts) and `length` words.
+    /// The bag with these [counts](TermBag::counts) and `length` words.
     pub(in crate::index) fn new(counts: &'b [u64], length: u32) -> Self {
         Self { counts, length }
     }

@@ -1,17 +1,17 @@
 //! How familiar each part of a bank is to a question (decision 19).
 //!
-//! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out: as of an epoch,
-//! the best parts with their scores, the terms of each score, and the zero of the bank's scale. In a bank with a
-//! candidate index, only the `candidates` are scored, with the same terms and the statistics of the whole bank; in
-//! other banks, every part is scored. No statistic counts a deleted unit. The passes may pause after any part; the
-//! result does not depend on where they pause. The sums run in the order of sessions and ordinals, so that they do not
-//! depend on arrival order; logarithms are rounded to 20 binary digits, so that they do not depend on the processor.
+//! In: the parts of a bank (`bank_parts`); a probe with the question's vector, words, names and months. Out: as of an
+//! epoch, the best parts with their scores, the terms of each score, and the zero of the bank's scale. In a bank with a
+//! candidate index, only the candidates are scored, with the same terms and the statistics of the whole bank; in other
+//! banks, every part is scored. No statistic counts a deleted unit. The passes may pause after any part; the result
+//! does not depend on where they pause. The sums run in the order of sessions and ordinals, so that they do not depend
+//! on arrival order; logarithms are rounded to 20 binary digits, so that they do not depend on the processor.
 //!
-//! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's best sentence;
-//! the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns around it; who
-//! speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of the session's
-//! best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short turns before and
-//! after it are neighbours of each other. The features of its words do not count.
+//! The score is a weighted sum (`types/config/familiarity.rs` explains each weight): the cosine of the part's best
+//! sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns
+//! around it; who speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of
+//! the session's best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short
+//! turns before and after it are neighbours of each other. The features of its words do not count.
 
 use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 
@@ -152,8 +152,8 @@ struct SessionMeans {
 }
 
 impl FamiliarityScan {
-    /// Goes on until the allowance is spent; returns the answer once every part is scored. `linked` returns the slots
-    /// of the parts of the units that a unit's edges lead to.
+    /// Works until the allowance is spent; returns the answer once every part is scored. `linked` returns the slots of
+    /// the parts of the units that a unit's edges lead to.
     pub(in crate::index) fn resume(
         &mut self,
         probe: &FamiliarityProbe,
@@ -506,7 +506,7 @@ impl QueryWordCounts {
         (first..in_windows.len(), length)
     }
 
-    /// The same in a large bank.
+    /// As [`Self::window`], in a large bank.
     fn window_of_candidate(&mut self, slot: PartSlot, (index, candidates): LargeBank<'_>) -> (Range<usize>, u32) {
         let Self { in_windows, .. } = self;
         let first = in_windows.len();

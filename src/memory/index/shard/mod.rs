@@ -1,7 +1,7 @@
 //! Shards, and the threads that step them.
 //!
-//! In: what callers send through a `shard_handle`. Out: its answers. `shard_thread_pool` steps the shards; a `shard_worker` does what its
-//! `shard_schedule` asks for, in slices of work.
+//! In: what callers send through a `shard_handle`. Out: its answers. `shard_thread_pool` steps the shards; a
+//! `shard_worker` does what its `shard_schedule` asks for, in slices of work.
 
 pub(super) mod shard_handle;
 pub(super) mod shard_schedule;

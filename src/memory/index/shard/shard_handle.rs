@@ -1,4 +1,4 @@
-//! A shard of the memory as its callers hold it.
+//! A shard of the memory as its callers use it.
 //!
 //! In: record changes in log order, probes. Out: answers with the offsets that they reflect. The answer to a probe
 //! includes every load that was sent before it. Dropping the handle drops the shard with its dataflow. Any thread may
@@ -45,7 +45,7 @@ pub struct ShardHandle {
     thread: Thread,
     gone: Receiver<()>,
     backlog: Arc<LoadBacklog>,
-    /// Keeps the threads.
+    /// Keeps the threads alive.
     _threads: Arc<ShardThreadPool>,
 }
 

@@ -93,8 +93,8 @@ impl ShardSchedule {
         !self.loading.is_empty()
     }
 
-    /// At most `limit` probes that can be answered now, and at most `of_bank` of each bank: those of a bank that comes
-    /// next then wait for few of another, also where that one was the only one that asked.
+    /// At most `limit` probes that can be answered now, and at most `of_bank` of each bank, so that the next probe of a
+    /// bank waits for few probes of another one.
     pub(in crate::index) fn probes(&mut self, limit: usize, of_bank: usize) -> Vec<(ProbeId, BankProbe)> {
         let (mut found, mut taken, mut later) = (Vec::new(), HashMap::<BankKey, usize>::new(), Vec::new());
         while found.len() < limit

@@ -74,8 +74,8 @@ impl ShardThreadPool {
         Self::with_slices(threads, SLICE)
     }
 
-    /// The same, with another `slice`: a load or a long scan gives way to questions after about that many nanoseconds.
-    /// No answer depends on `slice`.
+    /// As [`Self::start`], with another `slice`: a load or a long scan gives way to questions after about that many
+    /// nanoseconds. No answer depends on `slice`.
     ///
     /// # Errors
     /// When a thread cannot be started.

@@ -1,9 +1,10 @@
 //! One shard of the memory: a worker with its own dataflow, inputs, epochs and queue of commands (decision 45).
 //!
 //! In: the commands of its handle. Out: answers, and the changes of its graph to the listeners. One epoch is in flight
-//! at a time. An epoch either answers probes or applies pieces of loads; a scan that is longer than its first turn goes
-//! on between epochs. An answer about a bank shows the memory as of the last load that was sent before the probe: it
-//! reflects all of that load, and nothing later. A bank is counted once for all who ask while it does not change.
+//! at a time. An epoch either answers probes or applies pieces of loads; a scan that is longer than its first slice
+//! continues between epochs. An answer about a bank shows the memory as of the last load that was sent before the
+//! probe: it reflects all of that load, and nothing later. While a bank does not change, it is counted once for all
+//! callers.
 
 use std::{
     cell::RefCell,
@@ -51,7 +52,7 @@ const LOOSE_RECORDS: usize = 512;
 /// The maximum number of probes in one epoch. With more, a question would wait for others.
 const PROBES_AN_EPOCH: usize = 32;
 
-/// Of one bank: a bank that alone asks leaves little in front of the next one's question.
+/// The maximum number of probes of one bank in one epoch, so that another bank's question waits for few.
 const PROBES_OF_BANK: usize = 8;
 
 /// The maximum number of censuses that are kept until their banks change.
@@ -126,7 +127,7 @@ struct PendingAnswer {
 
 /// An answer that waits for loads.
 struct LoadBarrier {
-    /// The last of them.
+    /// The last load that it waits for.
     after: LoadId,
     /// Whose footprint is asked for, if any: that of one bank, or of all banks.
     footprint: Option<Option<BankKey>>,
@@ -209,7 +210,7 @@ impl ShardWorker {
     }
 
     /// Takes what was sent and answers the probes that can be answered now; of a long scan, it does only the first
-    /// turn. Returns whether anything was done.
+    /// slice. Returns whether anything was done.
     pub(in crate::index) fn answer(&mut self) -> bool {
         let took = self.take_commands();
         let probes = self.schedule.probes(PROBES_AN_EPOCH, PROBES_OF_BANK);
@@ -360,7 +361,7 @@ impl ShardWorker {
         }
     }
 
-    /// Gives the rows of the censuses of this epoch to all who asked for them, and keeps what may be asked for again.
+    /// Sends the rows of this epoch's censuses to all who requested them, and keeps those that may be requested again.
     fn answer_censuses(&mut self) {
         for (probe, ids) in std::mem::take(&mut self.censuses) {
             let Some((first, others)) = ids.split_first() else { continue };
@@ -495,7 +496,7 @@ impl ShardWorker {
         }
     }
 
-    /// Hands over the loads that are applied, in their order.
+    /// Reports the choice changes of the loads that are applied, and takes the loads off the backlog, in order.
     fn finish_loads(&mut self) {
         while self.loads.front().is_some_and(|load| load.banks_left == 0)
             && let Some(mut load) = self.loads.pop_front()

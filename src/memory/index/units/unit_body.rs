@@ -1,4 +1,4 @@
-//! What a unit says, packed, because all units of all banks are held, each with about twenty texts.
+//! What a unit says, packed: a memory holds all units of all banks, each with about twenty texts.
 //!
 //! In: a unit. Out: the same texts, borrowed from one piece of memory. A text that occurs in an earlier one takes no
 //! space, because a restatement repeats most of what was said and who said it. Where each text is, and when each part
@@ -283,7 +283,7 @@ impl UnitBody {
         (at < count).then(|| self.piece(at, count))
     }
 
-    /// Whether one of its pieces was taken from a turn. What only repeats the restatement was taken from every source.
+    /// Whether a piece was taken from a turn. A piece that only repeats the restatement was taken from every source.
     #[must_use]
     pub fn is_of_turn(&self, at: usize, turn: &str) -> bool {
         self.part(at).is_some_and(|part| part.turn == turn)

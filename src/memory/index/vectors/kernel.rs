@@ -141,7 +141,7 @@ impl CodeTable {
         (self.step as f32, (self.least + rounded) as f32)
     }
 
-    /// The same, one row after the other. The fast versions must give the same result.
+    /// The sums of [`scan_codes`], one row after the other. The fast versions must give the same result.
     fn scan_reference(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
         for (row, sum) in sums.iter_mut().enumerate() {
             let at = place_in_block(row);
@@ -267,7 +267,7 @@ pub(in crate::index) fn scan_bytes(query: &[i16], rows: &[i8], each: &mut impl F
     scan_bytes_reference(query, rows, each);
 }
 
-/// The same, one component after the other. The fast versions must give the same result.
+/// As [`scan_bytes`], one component after the other. The fast versions must give the same result.
 fn scan_bytes_reference(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
     for (r, row) in rows.chunks_exact(query.len()).enumerate() {
         let product = query.iter().zip(row).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum();

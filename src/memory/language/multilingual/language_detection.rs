@@ -37,7 +37,7 @@ const MIN: f32 = 1.0;
 const MIN_WORDS: usize = 2;
 /// Another language needs this many times as much evidence as English.
 const MORE_THAN_ENGLISH: f32 = 2.0;
-/// The number of characters that are read; the beginning of a long text shows its language.
+/// The maximum number of characters that are read; the beginning of a long text shows its language.
 const LOOKED_AT: usize = 2_000;
 
 /// The language of a text that follows one in another, or in the same, language.

@@ -1,9 +1,9 @@
 //! Which language a text is in, and its words.
 //!
-//! In: a text, and the language of what was said before it. Out: its language (`language_detection`), its words and their stems
-//! (`stem_analyzer`), the marks of its script (`sentence_marks`), and how it asks (`question_intent`). `language_table` has what is known about each
-//! language; `writing_script` finds the script of a letter. Pure: no clock, no file; the language of a text is the same on
-//! every machine.
+//! In: a text, and the language of what was said before it. Out: its language (`language_detection`), its words and
+//! their stems (`stem_analyzer`), the marks of its script (`sentence_marks`), and how it asks (`question_intent`).
+//! `language_table` has what is known about each language; `writing_script` finds the script of a letter. Pure: no
+//! clock, no file; the language of a text is the same on every machine.
 
 mod language_detection;
 mod language_table;

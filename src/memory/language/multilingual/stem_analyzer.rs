@@ -3,8 +3,8 @@
 //! In: a text that is not in English, and its language. Out: the stem of each word in lower case, without function
 //! words. In text without spaces (Chinese, Japanese, Thai), ICU's dictionaries find the words. In addition, every two
 //! neighbouring letters are a term, so that a name that is in no dictionary is found. English text has its own rules
-//! (`memory`); only its passages without spaces are split here. The dictionaries are compiled in. No floating-point
-//! model is used, so that words are the same on every processor.
+//! (`TermAnalyzer`); only its passages without spaces are split here. The dictionaries are compiled in. No
+//! floating-point model is used, so that words are the same on every processor.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! The two to six words of a question that select best (the cue contract in the paper's appendix).
+//! The two to six most selective words of a question (the cue contract in the paper's appendix).
 //!
 //! In: the question's words, quotations, names and times. Out: keywords in the order of the question, each as written
 //! there. No word is ever invented.

@@ -1,11 +1,11 @@
 //! A question, read once, in its own language.
 //!
 //! In: a question. Out: a [`ParsedQuestion`], from which recall takes everything that the wording says: its type and
-//! form, keywords, persons, places and time, who acts, and the statement whose gap it asks for. `first_person_wording`
-//! puts a question into the first person. Pure; it never looks at the memory.
+//! form, keywords, persons, places and time, who acts, and the question as a statement. `first_person_wording` puts a
+//! question into the first person. Pure; it never reads the memory.
 //!
-//! `parsed_question` makes the value. `question_words`, `quoted_ranges`, `question_names`, `keywords`, `first_person`, `question_type`,
-//! `question_form`, `statement` and `inflection` each read one thing.
+//! `parsed_question` makes the value. `question_words`, `quoted_ranges`, `question_names`, `keywords`, `first_person`,
+//! `question_type`, `question_form`, `statement` and `inflection` each read one thing.
 
 mod day_ranges;
 mod first_person;

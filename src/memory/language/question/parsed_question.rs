@@ -140,8 +140,8 @@ impl<'q> ParsedQuestion<'q> {
         self.words.iter().map(|w| w.lower.as_str())
     }
 
-    /// The words that show what it is about, without those that name a time: the words that are not too common to select
-    /// anything, or all of them if they are all too common and it names no time.
+    /// The words that show what it is about, without times and words that are too common to be selective. If all of
+    /// them are too common and it names no time, all of them.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         let language = self.language.unwrap_or_default();
         let is_weak =
@@ -176,7 +176,7 @@ impl<'q> ParsedQuestion<'q> {
         self.form
     }
 
-    /// The words that select best: at most six, in order, as written in the question.
+    /// Its most selective words: at most six, in order, as written in the question.
     #[must_use]
     pub fn keywords(&self) -> &[String] {
         &self.keywords
@@ -207,8 +207,8 @@ impl<'q> ParsedQuestion<'q> {
         first_person::acting_person(&self.words, persons)
     }
 
-    /// The statement whose gap it asks for, with a general word in the gap; with `more`, a word for others of the same
-    /// kind. Absent if its grammar is not plain.
+    /// The question as a statement, with a general word in the place of the answer; with `more`, a word for others of
+    /// the same kind. Absent if its grammar is not plain.
     #[must_use]
     pub fn statement(&self, more: bool) -> Option<String> {
         self.clause.as_ref().and_then(|clause| clause.statement(more))

@@ -1,7 +1,7 @@
 //! The form of a question to a memory of conversations with an assistant: whose words it asks for.
 //!
 //! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task if
-//! no other form is recognised. The memory is never looked at.
+//! no other form is recognised. The memory is not read.
 
 use std::sync::LazyLock;
 

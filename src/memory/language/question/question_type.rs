@@ -1,7 +1,7 @@
 //! The type of a question: what kind of answer it wants.
 //!
 //! In: the question's wording. Out: one type, by general rules of English, or by the phrases of another language. Words
-//! inside double quotation marks do not count. The memory is never looked at.
+//! inside double quotation marks do not count. The memory is not read.
 
 use std::sync::LazyLock;
 

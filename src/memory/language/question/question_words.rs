@@ -1,4 +1,4 @@
-//! Splits a question's text into words, and knows which words are too common to select anything.
+//! Splits a question's text into words, and knows which words are too common to be selective.
 //!
 //! In: text. Out: words with their byte ranges, capitals and possessive endings. The lists are general English; they
 //! contain no person, place or topic.
@@ -151,7 +151,7 @@ const AUXILIARIES: &[&str] = &[
     "might", "may", "must", "shall",
 ];
 
-/// Whether a lower-case word is too common to select anything by itself.
+/// Whether a lower-case word is too common to be selective by itself.
 pub(super) fn is_weak_word(lower: &str) -> bool {
     WEAK_WORDS.contains(&lower)
 }

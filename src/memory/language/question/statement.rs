@@ -1,5 +1,5 @@
-//! Turns a question into a statement with the gap that it asks for: "Which song has Omar taught?" becomes "Omar has
-//! taught a certain song."
+//! Turns a question into a statement with a general word in the gap where the answer belongs: "Which song has Omar
+//! taught?" becomes "Omar has taught a certain song."
 //!
 //! In: a question with plain grammar. Out: a sentence in the word order of a fact, whose vector is closer to the
 //! missing units than to other questions. It is built from the question's words; it does not name an answer, and it is

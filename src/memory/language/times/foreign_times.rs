@@ -2,7 +2,7 @@
 //!
 //! In: a text, its language and, if known, the moment it was said. Out: the expressions that name one interval, as for
 //! English text; how many expressions there are, including vague ones; the months that a question names. The phrases
-//! are those of `table`; a date in figures is read in the order that is usual in its language. A weekday or a month
+//! are those of `time_phrases`; a date in figures is read in the order that is usual in its language. A weekday or a
 //! alone does not name a single interval. No clock is read.
 
 use std::sync::LazyLock;

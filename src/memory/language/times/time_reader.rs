@@ -1,7 +1,7 @@
 //! Finds the time expressions among a text's words.
 //!
 //! In: a text and, if known, the moment it was said. Out: the longest expression at each word, by the rules of
-//! `absolute`, `relative` and `clock`. It never reads a clock.
+//! `absolute_dates`, `relative_times` and `clock_times`. It never reads a clock.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! What would have changed a cutoff.
 //!
-//! In: a first hop by familiarity, and a part that it did not quote. Out: with which tokens, or with which setting, it
-//! would quote the part. Found by choosing again with other settings, never by a second reckoning.
+//! In: a first hop by familiarity, and a part that it did not quote. Out: the number of tokens, or the setting, with
+//! which it would quote the part. The same choice is made again with other settings; no formula is repeated here.
 
 use crate::{
     index::FamiliarityResult,
@@ -14,14 +14,14 @@ use crate::{
 };
 use types::config::RecallSettings;
 
-/// The lowest `recall.stop.share` that is looked at.
+/// The lowest `recall.stop.share` that is tried.
 const LOWEST_SHARE: f64 = -1.0;
-/// Steps on the way to a share: finer than its last digit.
+/// How often the range of shares is halved, until it is narrower than a share's last digit.
 const SHARE_STEPS: u32 = 24;
 /// A share is written with this many steps to one.
 const SHARE_DIGITS: f64 = 10_000.0;
 
-/// What would have the first hop quote a part.
+/// The changes with which the first hop would quote a part.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct CutoffChange {
     /// The least `most_tokens` of the question.
@@ -31,7 +31,7 @@ pub(super) struct CutoffChange {
 }
 
 impl CutoffChange {
-    /// For the part at an index of `familiar.best`.
+    /// The changes for the part at index `at` of `familiar.best`.
     pub(super) fn of(found: &Recollection<'_>, at: usize) -> Self {
         let FirstHopResult { familiar, chosen, .. } = &found.first;
         let settings = &found.settings;
@@ -66,7 +66,7 @@ impl CutoffChange {
         Self { most_tokens, share }
     }
 
-    /// The same in words; none where no such change is enough.
+    /// The same in words; `None` if no such change is enough.
     pub(super) fn in_words(self) -> Option<String> {
         let tokens = self.most_tokens.map(|tokens| format!("with most_tokens of {tokens} or more in the question"));
         let share = self.share.map(|share| format!("with recall.stop.share of {share} or less"));

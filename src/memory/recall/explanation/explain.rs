@@ -1,4 +1,4 @@
-//! A question and a turn to the steps between them.
+//! Explains what the answer to a question did to a turn, step by step.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ use types::{
     },
 };
 
-/// Units of each channel that are looked at for the rank of one that the first hop did not take.
+/// The number of units per channel that are read to rank a unit that the first hop did not take.
 const MAX_HITS: usize = 1_000;
 
 /// What recollection did to a turn: the steps from its unit on.
 #[derive(Debug, Clone)]
 pub struct RecallExplanation {
     question: Question,
-    /// As it was named, with what was found of it.
+    /// The turn or unit as the caller named it, with what was found of it.
     subject: ExplainedSubject,
-    /// The unit that holds it, and which part of it; none where the memory holds none.
+    /// The unit that holds it, and the index of its part; `None` if the memory holds none.
     unit: Option<(Arc<UnitBody>, usize)>,
     steps: Vec<ExplanationStep>,
     others: Vec<SiblingPart>,
@@ -50,8 +50,8 @@ pub struct RecallExplanation {
 /// The question is recollected as by [`crate::recall::recollect`].
 ///
 /// # Errors
-/// As [`crate::recall::recollect`]; [`RecallError::UnknownAsker`] where the question says "I", and nobody is known who
-/// could be meant.
+/// As [`crate::recall::recollect`]; [`RecallError::UnknownAsker`] if the question says "I" and its asker does not speak
+/// in the bank.
 pub fn explain(
     memory: &dyn RecallMemory,
     models: RecallModels<'_>,
@@ -112,13 +112,13 @@ pub fn explain(
 }
 
 impl RecallExplanation {
-    /// The unit that holds the turn, and which part of it; none where the memory holds none.
+    /// The unit that holds the turn, and the index of its part; `None` if the memory holds none.
     #[must_use]
     pub fn unit(&self) -> Option<(&UnitBody, usize)> {
         self.unit.as_ref().map(|(unit, part)| (&**unit, *part))
     }
 
-    /// The turn that is asked about, where its id is known.
+    /// The turn that is explained, if its id is known.
     #[must_use]
     pub fn turn(&self) -> Option<&str> {
         self.subject.turn.as_deref()
@@ -130,7 +130,7 @@ impl RecallExplanation {
         &self.reflects
     }
 
-    /// The whole explanation, with the steps in front of the unit: stored, reflected, window.
+    /// The whole explanation. `before` has the steps that precede the unit's: stored, reflected, window.
     #[must_use]
     pub fn complete(self, before: [ExplanationStep; 3]) -> Explanation {
         let Self { question, subject, unit, mut steps, others, supported, vector_hash, settings_hash, reflects } = self;
@@ -161,7 +161,7 @@ fn unfound_subject(subject: &ExplanationQuery) -> ExplainedSubject {
     }
 }
 
-/// The steps where the memory holds no unit of a subject.
+/// The steps if the memory holds no unit of a subject.
 fn unknown_unit(subject: &ExplanationQuery) -> Vec<ExplanationStep> {
     let part = subject.part.map(|part| format!(" part {part} of")).unwrap_or_default();
     let (sentence, change) = match &subject.id {
@@ -182,7 +182,7 @@ fn unknown_unit(subject: &ExplanationQuery) -> Vec<ExplanationStep> {
     std::iter::once(first).chain(later).collect()
 }
 
-/// The hits of a first hop by channels, also those that it did not take.
+/// The hits of a first hop by channels, including those that it did not take.
 fn more_hits(memory: &dyn RecallMemory, found: &Recollection<'_>) -> Result<Vec<crate::index::FirstHopHit>, BoxError> {
     let asked = first_hop_query(found);
     let more = |most: usize| if most == 0 { 0 } else { most.max(MAX_HITS) };
@@ -196,7 +196,7 @@ fn more_hits(memory: &dyn RecallMemory, found: &Recollection<'_>) -> Result<Vec<
     Ok(memory.first_hop(first_hop::channel_probe(&asked, &settings))?.value)
 }
 
-/// The rank of a part among every part of the bank, and its share.
+/// A part's rank among all parts of the bank, and its share.
 fn rank(
     memory: &dyn RecallMemory,
     found: &Recollection<'_>,

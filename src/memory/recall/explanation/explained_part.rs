@@ -1,7 +1,7 @@
 //! The parts of a turn, or of a unit, that an explanation is about.
 //!
-//! In: a subject, what the first hop scored, which parts are quoted. Out: its parts, those that are quoted first, then
-//! the most familiar. Only where the first hop scored none of them is the memory asked for its units.
+//! In: a subject, what the first hop scored, which parts are quoted. Out: its parts: the quoted ones first, then the
+//! most familiar. The memory is asked for the subject's units only if the first hop scored none of them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct ExplainedPart {
     pub(super) unit: Arc<UnitBody>,
     /// Its index among the unit's parts.
     pub(super) at: usize,
-    /// Its rank among the scored parts, from 1, and its score; none where the first hop did not score it.
+    /// Its rank among the scored parts, from 1, and its score; `None` if the first hop did not score it.
     pub(super) scored: Option<(usize, FamiliarPart)>,
     /// Whether the answer quotes it.
     pub(super) is_quoted: bool,
@@ -83,7 +83,7 @@ pub(super) fn explained_parts(
             part.is_quoted = quoted.is_some_and(|parts| parts.as_ref().is_none_or(|parts| parts.contains(&part.at)));
         }
     }
-    // Of the quoted parts that one comes first which the first hop took first: its rank is the unit's in the trace.
+    // Of several quoted parts, the one that the first hop took first comes first: its rank is the unit's in the trace.
     let taken = found.first.chosen.quoted();
     parts.sort_by_key(|part| {
         let rank = part.scored.as_ref().map_or(usize::MAX, |(rank, _)| *rank);

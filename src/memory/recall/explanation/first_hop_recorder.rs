@@ -1,7 +1,7 @@
-//! A memory that shows more of a first hop than a question looks at.
+//! A memory that records more of a first hop than a recollection reads.
 //!
-//! In: the probes of a recollection. Out: the same answers. What the first hop scored beyond the most parts that a
-//! question looks at is kept for the explanation, as of the same epoch.
+//! In: the probes of a recollection. Out: the same answers. The parts that were scored beyond the limit of the
+//! familiarity probe are kept for the explanation, as of the same epoch.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     recall::{BoxError, RecallMemory},
 };
 
-/// A memory, and the scored parts that no question looks at.
+/// A memory, and the scored parts beyond the limit of the probe.
 pub(super) struct FirstHopRecorder<'m> {
     memory: &'m dyn RecallMemory,
     rest: RefCell<Vec<FamiliarPart>>,
@@ -24,7 +24,7 @@ impl<'m> FirstHopRecorder<'m> {
         Self { memory, rest: RefCell::default() }
     }
 
-    /// The scored parts behind those of the recollection, best first.
+    /// The scored parts that follow those of the recollection, best first.
     pub(super) fn into_rest(self) -> Vec<FamiliarPart> {
         self.rest.into_inner()
     }

@@ -71,7 +71,7 @@ impl PartExplainer<'_> {
         )
     }
 
-    /// How familiar the part is to the question, beside the last part that is quoted and the best one.
+    /// How familiar the part is to the question, compared with the last quoted part and with the best one.
     pub(super) fn score(&self) -> ExplanationStep {
         let Some((rank, part)) = &self.part.scored else {
             return ExplanationStep::new(
@@ -133,7 +133,7 @@ impl PartExplainer<'_> {
         }
     }
 
-    /// The least familiar part that the answer quotes of the first hop.
+    /// The least familiar part of the first hop that the answer quotes.
     fn last_quoted(&self) -> Option<&FamiliarPart> {
         let familiar = &self.found.first.familiar;
         let quoted = self.found.first.chosen.quoted().iter().rev().filter_map(|(at, _)| familiar.best.get(*at));
@@ -149,7 +149,7 @@ impl PartExplainer<'_> {
         }
     }
 
-    /// The part's index in `familiar.best`; none where it lies beyond what a question looks at.
+    /// The part's index in `familiar.best`; `None` if it is not in that list.
     fn index(&self) -> Option<usize> {
         let (rank, _) = self.part.scored.as_ref()?;
         Some(rank - 1).filter(|at| *at < self.found.first.familiar.best.len())
@@ -287,14 +287,14 @@ fn term_comparison(familiar: &FamiliarityResult, part: &FamiliarPart) -> Value {
     })
 }
 
-/// The term in which a part is furthest below another, and by how much.
+/// The term in which a part lags furthest behind another, and by how much.
 fn greatest_shortfall(part: &FamiliarPart, other: &FamiliarPart) -> Option<(&'static str, f64)> {
     let below =
         terms(&part.terms).into_iter().zip(terms(&other.terms)).map(|((name, own), (_, than))| (name, than - own));
     below.filter(|(_, by)| *by > 0.0).max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// A share as it is written beside another: with as many digits as tell them apart.
+/// A share as text, with enough digits to distinguish it from the share `beside`.
 pub(super) fn share_text(share: f64, beside: f64) -> String {
     let digits = (2..6).find(|digits| format!("{share:.digits$}") != format!("{beside:.digits$}")).unwrap_or(6);
     format!("{share:.digits$}")

@@ -19,9 +19,9 @@ pub(super) struct PartExplainer<'e> {
     /// The units that edges of its unit lead to.
     pub(super) linked: Vec<Neighbour>,
     pub(super) model: &'e ModelRef,
-    /// Of a first hop by channels, more hits than it takes.
+    /// If the first hop is by channels: its hits, and more than it takes.
     pub(super) hits: Vec<FirstHopHit>,
-    /// Its rank and its share among every part of the bank, where that was asked for.
+    /// The part's rank among all parts of the bank, and its share, if they were asked for.
     pub(super) rank_of_every_part: Option<(usize, f64)>,
 }
 
@@ -77,7 +77,7 @@ impl PartExplainer<'_> {
             .with("vector_hash", self.found.evidence.trace.vector_hash.as_str())
     }
 
-    /// The edges of its unit. A part needs none for the first hop, so that without edges nothing has failed here.
+    /// The edges of its unit. The first hop needs none, so a unit without edges does not fail this step.
     fn edges(&self) -> ExplanationStep {
         let of = |channel: Channel| {
             let mut edges: Vec<&Neighbour> = self.linked.iter().filter(|near| near.channel == channel).collect();

@@ -1,8 +1,8 @@
-//! The whole explanation in one sentence.
+//! An explanation's summary in one sentence.
 
 use types::model::{ExplainedSubject, ExplanationStep, ExplanationStepName, ExplanationStepState};
 
-/// What the steps come to.
+/// The sentence that sums up the steps.
 pub(super) fn summary_sentence(subject: &ExplainedSubject, steps: &[ExplanationStep], supported: bool) -> String {
     let name = match (&subject.turn, subject.unit) {
         (Some(turn), _) => format!("Turn {turn}"),

@@ -87,7 +87,7 @@ impl PartExplainer<'_> {
             .change(format!("A walk would add it with {setting} of {}.", best.rank))
     }
 
-    /// What each channel of a round made of the unit, however many a round adds.
+    /// How each channel of a round ranked the unit, without the limits on what a round adds.
     fn ranked(&self, round: &PlannedRound) -> Vec<RankedHit> {
         let every = RecallSettings {
             semantic_support: usize::MAX,
@@ -99,7 +99,7 @@ impl PartExplainer<'_> {
         support.considered.iter().filter(|hit| hit.candidate.unit.id == self.part.unit.id).filter_map(ranked).collect()
     }
 
-    /// A round with the way to the unit.
+    /// A round as JSON, with its paths to the unit.
     fn round(&self, round: &PlannedRound) -> Value {
         let reached = round.neighbours.iter().map(|near| near.unit.id).collect::<BTreeSet<_>>().len();
         let ways: Vec<Value> = round
@@ -125,7 +125,7 @@ impl PartExplainer<'_> {
         json!({ "anchors": round.plan.anchors, "reached": reached, "ways": ways })
     }
 
-    /// The way by which a walk added the unit, in words.
+    /// The path by which a walk added the unit, in words.
     fn way_text(&self, walked: &[&PlannedRound]) -> String {
         let hits = walked.iter().flat_map(|round| &round.support.considered);
         let way = hits.filter(|hit| hit.enters && hit.candidate.unit.id == self.part.unit.id).find_map(|hit| {
