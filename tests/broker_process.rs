@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rdkafka::{
@@ -103,20 +103,37 @@ impl Broker {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Takes the end of the last transaction from a partition of a killed broker, as if it had been killed just before
-    /// it wrote that; the cluster knows that the transaction has ended, and the partition does not.
-    pub(crate) fn lose_marker(&self, partition: &str) {
+    /// Kills the broker once these partitions hold the ends of their last transactions, and takes these ends out, as if it
+    /// had been killed just before it wrote them; the cluster knows that the transactions have ended, and the partitions
+    /// do not. The broker is left down.
+    pub(crate) fn kill_without_markers(&self, partitions: &[String]) {
+        // A commit returns before the cluster has written the ends.
+        let until = Instant::now() + Duration::from_secs(60);
+        for partition in partitions {
+            while self.last_marker(partition).is_none() {
+                assert!(Instant::now() < until, "the last record of {partition} is no marker");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        self.act("kill", None);
+        for partition in partitions {
+            let (segment, at) = self.last_marker(partition).unwrap();
+            std::fs::File::options().write(true).open(&segment).unwrap().set_len(at).unwrap();
+        }
+    }
+
+    /// The first segment of a partition, and where its last batch begins if that is the end of a transaction.
+    fn last_marker(&self, partition: &str) -> Option<(PathBuf, u64)> {
         let segment = self.directory().join("broker-1/data").join(partition).join("00000000000000000000.log");
         let stored = std::fs::read(&segment).unwrap();
         let (mut last, mut next) = (0, 0);
         while next < stored.len() {
-            // A batch is its first offset, its length, and its length in bytes.
-            let length = u32::from_be_bytes(stored[next + 8..next + 12].try_into().unwrap()) as usize;
+            // A batch is its first offset, its length, and its length in bytes. The last one may be half written.
+            let length = u32::from_be_bytes(stored.get(next + 8..next + 12)?.try_into().unwrap()) as usize;
             (last, next) = (next, next + 12 + length);
         }
-        let attributes = u16::from_be_bytes(stored[last + 21..last + 23].try_into().unwrap());
-        assert!(attributes & 0x20 != 0, "the last record of {partition} is no marker");
-        std::fs::File::options().write(true).open(&segment).unwrap().set_len(last as u64).unwrap();
+        let attributes = u16::from_be_bytes(stored.get(last + 21..last + 23)?.try_into().unwrap());
+        (next == stored.len() && attributes & 0x20 != 0).then_some((segment, last as u64))
     }
 
     /// Prints the brokers' last log lines, when a test fails.

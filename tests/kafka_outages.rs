@@ -89,9 +89,8 @@ fn what_the_cluster_left_open_is_ended_by_a_running_service() {
     load(&home);
     home.extracted();
     let expected = home.census();
-    broker.act("kill", None);
-    let written: Vec<u32> = (0..2).filter(|p| sample().iter().any(|e| partition_of(e.bank(), 2) == *p)).collect();
-    written.iter().for_each(|partition| broker.lose_marker(&format!("left.memory-{partition}")));
+    let written = (0..2).filter(|p| sample().iter().any(|e| partition_of(e.bank(), 2) == *p));
+    broker.kill_without_markers(&written.map(|partition| format!("left.memory-{partition}")).collect::<Vec<_>>());
     broker.act("restart", None);
     assert_ne!(home.census(), expected, "the end of a load is not shown");
     wait(&|| home.told(), || home.census() == expected);

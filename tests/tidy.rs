@@ -115,9 +115,10 @@ fn rooms_import_in_the_datas_direction() {
         (
             "models",
             BTreeMap::from([
-                ("embed", &[][..]),
-                ("rerank", &["embed"]),
-                ("llm", &[]),
+                ("log_events", &[][..]),
+                ("embed", &["log_events"]),
+                ("rerank", &["embed", "log_events"]),
+                ("llm", &["log_events"]),
                 ("unread_language_reporter", &[]),
             ]),
         ),

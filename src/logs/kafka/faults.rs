@@ -308,8 +308,7 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
 
 /// The broker is killed, and what the partitions know of the end of their last transaction is lost.
 fn lose_markers(broker: &Broker, partitions: &[&str]) {
-    broker.act("kill", None);
-    partitions.iter().for_each(|partition| broker.lose_marker(partition));
+    broker.kill_without_markers(&partitions.iter().map(|partition| (*partition).to_owned()).collect::<Vec<_>>());
     broker.act("restart", None);
 }
 
