@@ -119,9 +119,10 @@ bench: setup
 bench-http: setup
 	cargo bench --locked --bench http
 
-# Formatting, lints and documentation, with warnings as errors, also of the code behind the features `otlp` and `qwen3`;
-# not of `own-libraries`, which only compiles OpenSSL. The second lint is of the demo's build, the third of the smallest
-# one; both have `qwen3`, so that every crate below it is read once.
+# Formatting, wordings, lints and documentation, with warnings as errors, also of the code behind the features `otlp` and
+# `qwen3`; not of `own-libraries`, which only compiles OpenSSL. The second lint is of the demo's build, the third of the
+# smallest one; both have `qwen3`, so that every crate below it is read once. Private items are documented, so that no
+# comment links to what is gone.
 FEATURES := --features ripplemem/otlp,ripplemem/qwen3
 check:
 	cargo fmt --all --check
@@ -129,7 +130,8 @@ check:
 	cargo clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings
 	cargo clippy --locked $(DEMO),qwen3 -- -D warnings
 	cargo clippy --locked --no-default-features --features qwen3 -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps $(FEATURES)
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --workspace --no-deps \
+		--document-private-items $(FEATURES)
 	scripts/console --check
 	scripts/typescript --check
 

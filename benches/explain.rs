@@ -1,7 +1,7 @@
 //! An explanation beside its question: `cargo bench --bench explain`.
 //!
 //! Banks of several sizes, with the deterministic embedder, so that a model's time is not in the figure. Each question
-//! is asked and explained in turns, for the turn that it quotes first and for one that it does not quote. Printed for
+//! is asked and explained in turn, for the turn that it quotes first and for one that it does not quote. Printed for
 //! each size: the medians, and the explanation's as a multiple of the question's. The goal is three times below 8,192
 //! parts.
 #![allow(clippy::print_stdout)]
@@ -22,7 +22,7 @@ use figures::{median, seconds};
 const SIZES: [usize; 4] = [500, 2_000, 8_000, 20_000];
 /// Questions of each bank.
 const QUESTIONS: usize = 60;
-/// Different words of what is said.
+/// Size of the vocabulary.
 const WORDS: usize = 3_000;
 
 fn main() {
@@ -81,7 +81,7 @@ fn turn(at: usize) -> String {
     format!("t{at}")
 }
 
-/// A word that is said: letters from its number.
+/// The word with this number.
 fn word(at: usize) -> String {
     let mut number = at * 2_654_435_761 % WORDS;
     let mut word = String::from("w");

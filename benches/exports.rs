@@ -1,10 +1,9 @@
 //! Large exports of chat platforms, read and appended to a log: `cargo bench --bench exports`.
 //!
 //! Writes an export of `RIPPLEMEM_EXPORT_MB` megabytes (256), once for each of `RIPPLEMEM_EXPORT_FORMATS`
-//! (all: slack, discord, telegram, whatsapp, irc), and reads it in a process of its own: messages a
-//! second from the file to turns, then the same with the embedded log behind, and the largest memory of
-//! either, which the kernel counts. Nothing is embedded. Each format needs the export's size on the
-//! disk, and about as much again for the log.
+//! (all: slack, discord, telegram, whatsapp, irc), and reads it in a process of its own: messages per second from the
+//! file to turns, then the same with the embedded log behind, and the peak memory of each, as the kernel counts it.
+//! Nothing is embedded. Each format needs the export's size on the disk, and about as much again for the log.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -78,7 +77,7 @@ fn read(format: &str, path: &Path, home: Option<&Path>) {
     );
 }
 
-/// Writes an export of about that many bytes; returns what is to be read.
+/// Writes an export of about that many bytes; returns the path to read.
 fn write(format: &str, home: &Path, bytes: u64) -> std::path::PathBuf {
     let (path, before, between, after) = match format {
         "slack" => (home.join("export"), "", "", ""),
@@ -117,7 +116,7 @@ fn write(format: &str, home: &Path, bytes: u64) -> std::path::PathBuf {
     path
 }
 
-/// A workspace of eight channels, with a file a day and channel.
+/// A workspace of eight channels, with one file per day and channel.
 fn write_slack(path: &Path, bytes: u64) {
     const CHANNELS: u64 = 8;
     fs::create_dir_all(path).expect("a directory");
@@ -176,7 +175,7 @@ fn record(format: &str, n: u64) -> String {
     }
 }
 
-/// About seventy bytes, other ones for each message.
+/// About seventy bytes, different for each message.
 fn words(n: u64) -> String {
     let chosen: Vec<&str> =
         (0..11).map(|k| WORDS[((n.wrapping_mul(2_654_435_761) >> (k * 3)) % 16) as usize]).collect();

@@ -1,13 +1,13 @@
 //! What hiding, erasing and verifying cost: `cargo bench --bench forgetting`.
 //!
-//! For memories of 2,000, 20,000 and 100,000 turns (`RIPPLEMEM_TURNS` sets one size): the seconds and the bytes
-//! written to erase one turn, as medians of five from different times and banks, the seconds of a question meanwhile,
-//! and MB/s of a verification. Then, in a bank of as many turns beside 99 small ones: until no answer reflects one
-//! turn, at 100 new turns a second; everything that a person said, who speaks every tenth turn, with questions to the
-//! other banks before and meanwhile, and until what others said in the same windows is back; and the bank. The embedder
-//! is the deterministic one, whose vectors have 384 components as those of the default model, unless `RIPPLEMEM_MODEL`
-//! names another; the words are drawn, few often and many seldom, and each twenty turns have a subject with words of
-//! its own.
+//! For memories of 2,000, 20,000 and 100,000 turns (`RIPPLEMEM_TURNS` sets one size): the seconds and the bytes written
+//! to erase one turn, as medians of five from different times and banks, the latency of questions meanwhile, and MB/s
+//! of a verification. Then, in a bank of as many turns beside 99 small ones, the time until no answer reflects one
+//! turn, at 100 new turns per second; until none reflects one person, who speaks every tenth turn, with questions to
+//! the other banks before and meanwhile, and until what others said in the same windows is back; and until none
+//! reflects the bank. The embedder is the deterministic one with as many components as the default model, 384, unless
+//! `RIPPLEMEM_MODEL` names another; words are drawn, few often and many seldom, and every twenty turns share a subject
+//! with words of its own.
 #![allow(clippy::print_stdout)]
 
 use std::{

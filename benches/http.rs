@@ -75,14 +75,14 @@ fn seconds() -> u64 {
     number("RIPPLEMEM_BENCH_SECONDS", 10) as u64
 }
 
-/// Questions a second, and the median and the 99th percentile of their milliseconds.
+/// Questions per second, and the median and the 99th percentile of their milliseconds.
 struct Rate {
     a_second: f64,
     p50: f64,
     p99: f64,
 }
 
-/// The query queue in this process and HTTP, in turns, on one memory.
+/// The query queue in this process and HTTP, alternating on one memory.
 fn transport(profile: &str) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let file = home.path().join("p.toml");
@@ -115,7 +115,7 @@ fn transport(profile: &str) {
     println!("  HTTP {:.0}/s, HTTP over the front: {:.3} (medians of {ROUNDS})", median(&rates), median(&ratios));
 }
 
-/// Fills the memory until it has that many units; how many it has.
+/// Fills the memory until it has that many units; returns their number.
 fn build(pipeline: &Pipeline, units: usize) -> u64 {
     let memory = Memory::open(pipeline).expect("the memory opens");
     let count = |memory: &Memory| memory.replica().digest(None).map_or(0, |counted| counted.value.units);
@@ -271,7 +271,7 @@ impl Served {
             .spawn()
             .expect("the program starts");
         let holder = format!("process {}", child.id());
-        // Ended by its drop from here on.
+        // From here on, its drop ends the process.
         let mut served = Self { child, address: String::new() };
         let started = Instant::now();
         loop {

@@ -155,7 +155,7 @@ fn in_step(live: &[TurnEvent]) -> Vec<TurnEvent> {
     stepped
 }
 
-/// A line of chat; none for a message of the server.
+/// The turn of a line; `None` for a message of the server.
 fn turn(bank: &str, id: &str, file: &str, line: &str) -> Option<TurnEvent> {
     let (clock, rest) = line.strip_prefix('[')?.split_once("] <")?;
     let (speaker, text) = rest.split_once("> ")?;

@@ -8,8 +8,8 @@
 //! log for the next run, `RIPPLEMEM_LARGE_TURNS` a number of turns, `RIPPLEMEM_LARGE_MODEL` a model;
 //! without it the deterministic embedder makes the vectors. `RIPPLEMEM_LARGE_WAYS=1` answers from
 //! candidates only, for a profile: `perf record -p PID` once the units are counted.
-//! `RIPPLEMEM_LARGE_COPIES=5` makes a million turns: each turn comes again with other names, words and
-//! vectors. Then only units of a cosine of 0.95 or more are linked, so that loading ends.
+//! `RIPPLEMEM_LARGE_COPIES=5` makes a million turns: each turn is repeated with other names, words and vectors. Then
+//! only units with a cosine of 0.95 or more are linked, so that loading ends.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -89,7 +89,7 @@ fn main() {
     println!("ratio of the medians {:.1}", percentile(&every.times, 50) / percentile(&candidates.times, 50));
 }
 
-/// A way to answer, with what came of it.
+/// A way to answer, with its results.
 struct Mode {
     name: &'static str,
     settings: RecallSettings,
@@ -185,7 +185,7 @@ impl TurnSource for OneBank {
     }
 }
 
-/// Fills the log, where it is empty.
+/// Fills the log, if it is empty.
 fn ingest(pipeline: &Pipeline, data: &Path, home: &Path, turns: usize) {
     let mut service = PipelineDriver::open(pipeline, &mut |_| {}).expect("a log");
     if service.log().end(Topic::Memory, 0).expect("a log") > 0 {
@@ -261,7 +261,7 @@ fn copied(record: &MemoryRecord, copy: usize) -> MemoryRecord {
     }
     record.window.session.0.push_str(&format!("-{copy}"));
     record.turns.clear();
-    // Short words are those that every text has.
+    // Short words are kept, because every text has them.
     let word = |word: &str| if word.len() > 4 { format!("{word}{copy}") } else { word.to_owned() };
     let words = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let turned = |vector: &Vector| {

@@ -24,7 +24,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const THRESHOLD: f64 = 0.75;
 /// Records of a load.
 const BATCH: u32 = 64;
-/// Such loads that are timed.
+/// Loads that are timed.
 const BATCHES: u32 = 40;
 
 fn main() {
@@ -117,8 +117,8 @@ impl World {
         (0..BATCHES).map(of_batch).collect()
     }
 
-    /// A first hop of 10 semantic, 5 lexical and 5 cue units, then two hops from three anchors. The first one of
-    /// a bank makes its lexical index, so it counts apart.
+    /// A first hop of 10 semantic, 5 lexical and 5 cue units, then two hops from three anchors. The first probe of a
+    /// bank builds its lexical index, so it is counted separately.
     fn probes(&self, name: &str, count: usize) {
         let (mut indexing, mut first, mut both) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..self.banks.len() + count {

@@ -2,10 +2,9 @@
 //!
 //! Two instances with `serve.hold = "assigned"` on a memory of one partition, with 100 banks of 1,000
 //! synthetic units (`RIPPLEMEM_UNITS` sets the total), the deterministic embedder and the default session
-//! timeout. The holder is killed with `kill -9`. Measured is the time from there to the first answer to a
-//! question that was asked after it, with snapshots and without, beside what it consists of: the session
-//! timeout, and the time in which this process makes the memory from the same snapshot or log. Needs Java 17
-//! and Maven for the broker.
+//! timeout. The holder is killed with `kill -9`. Measures the time from then to the first answer to a question that was
+//! asked afterwards, with and without snapshots, beside its parts: the session timeout, and the time in which this
+//! process loads the memory from the same snapshot or log. Needs Java 17 and Maven for the broker.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -70,7 +69,7 @@ struct Setting<'b> {
     place: &'b str,
 }
 
-/// An instance, and where it says what it does.
+/// An instance, and the file with its stderr.
 struct Instance {
     child: Child,
     told: PathBuf,
@@ -138,7 +137,7 @@ impl Setting<'_> {
             if self.place.is_empty() {
                 std::thread::sleep(Duration::from_secs(5));
             } else {
-                // One is written each second where something changed; the first takes longer.
+                // One is written each second if something changed; the first takes longer.
                 wait(|| has_snapshot(self.home));
             }
             if holder.assigned() < next.assigned() {
@@ -153,7 +152,7 @@ impl Setting<'_> {
             holder.child.wait().expect("it has ended");
             makes.push(self.make());
             let again = holder.told.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
-            // From here on it stands by.
+            // From here on, the restarted instance is on standby.
             holder = std::mem::replace(&mut next, self.run(&again));
             next.ready();
             self.answer(&mut client);
@@ -175,7 +174,7 @@ impl Setting<'_> {
         assert!(answer["context"].is_string(), "{answer}");
     }
 
-    /// Makes the memory in this process, from what an instance makes it from.
+    /// Loads the memory in this process as an instance does; returns the seconds.
     fn make(&self) -> f64 {
         let pipeline = self.pipeline();
         let log = KafkaLog::open(&pipeline.log).expect("a log");

@@ -1,11 +1,10 @@
 //! The whole path on a real dialogue, compared with the embedder alone: `cargo bench --bench path`.
 //!
 //! Needs LoCoMo's file at `RIPPLEMEM_LOCOMO` (`locomo10.json`, or any file of its form) and
-//! the set-up's model. Each round runs three things one after the other: one vector a raw turn,
-//! the embedder alone on the texts that the path embeds, and the whole path from the file to the
-//! last edge. Ratios are within a round. `RIPPLEMEM_BENCH=vectors` instead compares the models
-//! and the ways to make vectors of a turn: the time of the whole path, divided by that of one
-//! vector a raw turn at full precision.
+//! the set-up's model. Each round runs three things one after the other: one vector per raw turn, the embedder alone on
+//! the texts that the path embeds, and the whole path from the file to the last edge. Ratios are within a round.
+//! `RIPPLEMEM_BENCH=vectors` instead compares the models and the ways to make vectors of a turn: the time of the whole
+//! path, divided by that of one vector per raw turn at full precision.
 #![allow(clippy::print_stdout)]
 
 use std::path::PathBuf;

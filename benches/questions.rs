@@ -235,7 +235,7 @@ impl<'b> Bench<'b> {
         note("beside a hostile asker, p99 over its quiet value", during / before);
     }
 
-    /// Texts that the service embedded for each question, where the build counts them.
+    /// Texts that the service embedded for each question, if the build counts them.
     fn embeddings_a_question(&self) -> Option<f64> {
         let text = self.metrics()?;
         let sum = |name: &str| -> Option<f64> {

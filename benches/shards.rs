@@ -92,17 +92,17 @@ fn ingest_and_ask(partitions: u32, workers: usize) -> (f64, f64) {
     }
     service.replica().wait_until_visible().expect("visible");
     let ingest = started.elapsed().as_secs_f64();
-    let front = service.query_queue().expect("an embedder");
+    let queue = service.query_queue().expect("an embedder");
     let started = Instant::now();
     std::thread::scope(|scope| {
         for asker in 0..2 {
-            let front = &front;
+            let queue = &queue;
             scope.spawn(move || {
                 for n in 0..200 {
                     let bank = Bank::parse(&format!("bank-{}", (n * 7 + asker) % BANKS)).expect("a good name");
                     let text = format!("Who stored kayak {} in the boathouse?", n % TURNS);
                     let question = Question::new(bank, text);
-                    front.ask_and_wait(QueryRequest::now(question)).expect("an answer");
+                    queue.ask_and_wait(QueryRequest::now(question)).expect("an answer");
                 }
             });
         }

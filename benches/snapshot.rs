@@ -53,7 +53,7 @@ fn main() {
     }
 }
 
-/// A log in `home` with synthetic records, of `model` where one is given, and the bytes of their text.
+/// A log in `home` with synthetic records, of `model` if one is given, and the bytes of their text.
 fn filled(home: &Path, banks: usize, size: usize, model: Option<&ModelRef>) -> (Pipeline, Box<dyn Log>, usize) {
     let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
     pipeline.log.directory = home.join("log");

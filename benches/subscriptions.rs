@@ -1,9 +1,9 @@
 //! A thousand followed questions on a service that this bench starts: `cargo bench --bench subscriptions`.
 //!
-//! A hundred banks; twenty of them receive 100 turns a second together, and a follower each; the other 980
-//! followers are in the other banks. Printed: the time from a turn that is acknowledged to the progress that
-//! reflects it, with its delta, at the follower of its bank; and the resident memory of the service. Vectors are
-//! those of the deterministic embedder, so that a model's time is not in the figure.
+//! A hundred banks; twenty of them receive 100 turns per second together, and have one follower each; the other 980
+//! followers are in the other banks. Printed: the time from a turn's acknowledgement to the progress that reflects it,
+//! with its delta, at the follower of its bank; and the resident memory of the service. Vectors are those of the
+//! deterministic embedder, so that a model's time is not in the figure.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -33,11 +33,11 @@ const HOT: usize = 20;
 /// Turns of each bank before.
 const TURNS: usize = 60;
 const FOLLOWERS: usize = 1_000;
-/// Those who write, and how often each does.
+/// Writers, and the pause between the writes of each.
 const WRITERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(40);
 const RUN: Duration = Duration::from_secs(30);
-/// Those who write, for this long, are not measured yet.
+/// Writes within this time are not measured.
 const WARM: Duration = Duration::from_secs(5);
 
 /// How long after the end of the run the last turn of each bank is written, which ends its reader.
@@ -191,7 +191,7 @@ impl Service {
         Self { child, address }
     }
 
-    /// Puts turns; where they lie.
+    /// Puts turns; returns their partition and offset.
     fn put(&self, turns: &Value) -> String {
         let url = format!("http://{}/v1/turns", self.address);
         let mut answer = ureq::post(url).send(turns.to_string()).expect("an answer");

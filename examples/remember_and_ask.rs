@@ -1,7 +1,7 @@
 //! Remembers a conversation, asks about it, forgets a part of it, and asks again.
 //!
 //! In: a directory, and optionally the name of an embedding model. Out: what was asked and recalled, and
-//! how the graph changed. Needs no network with the model `fixed`, which knows words and no meanings:
+//! how the graph changed. Needs no network with the model `fixed`, which compares words, not meanings:
 //! `cargo run --example remember_and_ask -- /tmp/memory`. For the default model of `ripplemem`,
 //! add `all-MiniLM-L6-v2-int8`.
 

@@ -13,7 +13,7 @@ use super::{
     support::{fails, ripplemem, write},
 };
 
-/// A pipeline file that asks for tokens.
+/// Settings that require tokens.
 pub(crate) const TOKENS: &str = "access.token_file = \"tokens.json\"\naccess.audit_file = \"audit.jsonl\"\n";
 
 /// Runs `ripplemem token …` on a directory's pipeline file; its output.
@@ -30,7 +30,7 @@ pub(crate) fn add(home: &Path, name: &str, bank: &str, rights: &[&str]) -> Strin
     token(home, &["add", name, "--bank", bank].into_iter().chain(rights).collect::<Vec<_>>()).trim().to_owned()
 }
 
-/// Makes a token that has expired; the command makes none.
+/// Makes an expired token, which the command cannot make.
 pub(crate) fn expired(home: &Path) -> String {
     let old = token(home, &["add", "old", "--bank", "*", "--right", "read", "--expires", "1h"]);
     let file = home.join("tokens.json");
@@ -56,7 +56,7 @@ struct Asked {
     body: Vec<u8>,
 }
 
-/// A request of every route, about the bank `acme/a`: it has each field below that the route takes.
+/// A request of every route, about the bank `acme/a`, with each field below that the route takes.
 fn every_request() -> Vec<Asked> {
     let examples = json!({
         "bank": "acme/a", "text": "Where is the kayak?", "turns": [turn("acme/a")], "turn": "9", "from": "0",
@@ -91,7 +91,7 @@ fn every_request() -> Vec<Asked> {
     server::required_rights().into_iter().map(asked).collect()
 }
 
-/// The status of a request that may be sent: nothing is held under this id, and no history is kept.
+/// The status of a permitted request: nothing is stored under this id, and no history is kept.
 fn allowed(asked: &Asked) -> u16 {
     match (asked.method, asked.path) {
         ("GET", "/v1/units") => 404,
@@ -158,7 +158,7 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
         }
     }
     assert_eq!(send("", "GET", "/v1/nothing", b"").0, 401);
-    // What is refused later depends on the right alone, too.
+    // A refusal in a later step depends on the right alone, too.
     let by = |name: &str| &by_right.iter().find(|(right, _)| *right == name).unwrap().1;
     let asked = json!({"bank": "acme/a", "text": "Where?", "answer": true}).to_string();
     for (token, answer) in [(by("read"), 422), (by("write"), 403), (&other, 403)] {
@@ -168,7 +168,7 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     let administrator = add(home.path(), "administrator", "*", &["admin"]);
     let is_known = || send(&administrator, "POST", "/v1/admin/snapshots", b"").0 != 401;
     wait(&|| "a new token is not taken".to_owned(), is_known);
-    // It may; there is no place for them.
+    // This one may; but the settings name no place for snapshots.
     assert_eq!(send(&administrator, "GET", "/v1/admin/snapshots", b"").0, 400);
     // A put with one bank that the token does not reach writes nothing.
     let both = json!({"turns": [turn("acme/b"), turn("other")]}).to_string();
@@ -275,7 +275,7 @@ fn the_audit_log_has_those_who_left_those_from_elsewhere_and_those_who_were_refu
     assert_eq!(count(json!({"action": "POST /mcp", "bank": "other", "status": 403})), 1, "{audit}");
 }
 
-/// A question may wait for ten minutes for a turn, and its token be revoked meanwhile: then its place is free at once.
+/// A question may wait ten minutes for a turn, and its token be revoked meanwhile: then it ends at once.
 #[test]
 fn an_answer_that_waited_is_for_whoever_may_read_it_then() {
     let home = tempfile::tempdir().unwrap();

@@ -45,8 +45,8 @@ fn i_and_my_are_the_asker() {
     );
 }
 
-/// An agent asks before its user has said anything, and after the user was forgotten. Where the question is about
-/// the asker, nobody else's words are quoted; where it is not, the asker makes no difference.
+/// An agent asks before its user has said anything, and after the user was forgotten. If the question is about the
+/// asker, nobody else's words are quoted; if not, the asker makes no difference.
 #[test]
 fn an_asker_who_has_not_spoken_and_a_bank_that_holds_nothing_are_answered() {
     let home = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn a_speaker_who_is_called_like_a_thing_makes_no_question_about_it_unsupported()
     }
 }
 
-/// What is asked of a memory of two turns, and what an agent's user said once.
+/// Questions to a small memory, about what its user said once and what nobody said.
 #[test]
 fn what_nobody_mentions_is_not_supported_and_what_helps_a_task_is() {
     let home = tempfile::tempdir().unwrap();

@@ -220,7 +220,7 @@ fn a_truncated_log_is_refused_by_name() {
     fails(&output, 1, &[settings.log.directory.to_str().unwrap()]);
 }
 
-/// The longest line of a source is longer than the largest turn: the error is of the turn, at its line.
+/// A source reads longer lines than the largest turn: the error is about the turn, at its line.
 #[test]
 fn a_turn_with_an_attachment_of_five_megabytes_is_refused_at_its_line() {
     let home = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ fn letters(log: &dyn Log) -> Vec<DeadLetter> {
     records.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect()
 }
 
-/// Sixteen large turns of one window, which as one unit no record would hold, are units of their own.
+/// Sixteen large turns of one window become separate units, since no record could hold them as one.
 #[test]
 fn a_window_of_large_turns_is_stored_in_several_records() {
     let home = tempfile::tempdir().unwrap();
@@ -271,7 +271,7 @@ fn a_window_of_large_turns_is_stored_in_several_records() {
     for _ in 0..2 {
         assert_eq!(census(&service).units, 17);
         assert_eq!(ask(&service, "b", "Where is the kayak?").units[0].sources[0], "16");
-        // Its turns are known: delivered again, they change nothing.
+        // The same turns, delivered again, change nothing.
         service.log().append_turns(&events[..16]).unwrap();
         service.catch_up().unwrap();
         assert_eq!(census(&service).units, 17);

@@ -1,4 +1,4 @@
-//! Node and a browser for the tests of the page; where they or the page's packages are missing, a test is named as
+//! Node and a browser for the tests of the page; if they or the page's packages are missing, a test is named as
 //! skipped.
 
 use std::{
@@ -40,7 +40,7 @@ pub(crate) fn node_test(file: &str, variables: &[(&str, &str)]) {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The browser, where Node and the packages of the page's tests are there as well; else the test is named as skipped.
+/// The browser, if Node and the packages of the page's tests are there as well; else the test is named as skipped.
 pub(crate) fn browser(test: &str) -> Option<String> {
     if !has_node(test) {
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn browser(test: &str) -> Option<String> {
     browser
 }
 
-/// Where the tests leave what the page looks like.
+/// The folder for the tests' pictures of the page.
 pub(crate) fn pictures() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("console")
 }

@@ -88,7 +88,7 @@ fn a_memory_in_a_bucket() {
     fails(&output, 1, &["s3://memory/of/mine", "another process writes these snapshots"]);
     let newest = server.ask("GET", "/memory/of/mine/shard-00000/manifests/00000005-000000000006.json", b"");
     assert!(newest.ends_with("the other's"), "{newest}");
-    // That is not a manifest: it is skipped and named, and the memory is restored from the one before it.
+    // Its content is not a manifest: it is skipped and named, and the memory is restored from the previous one.
     let output = run(at, &["digest", "--pipeline", path]);
     fails(&output, 0, &["00000005-000000000006.json", "skipped"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 units"), "{output:?}");
@@ -116,13 +116,13 @@ fn words_are_found_in_a_bucket_until_a_pass_erases_them() {
     assert!(code == Some(0) && found.starts_with("gone"), "{found}");
     let (code, found) = verify("the harbour beside the kayak");
     assert!(code == Some(1) && found.lines().any(units), "{found}");
-    // A bucket that cannot be read counts as a place where they may lie.
+    // In a bucket that cannot be read, the words may still be.
     drop(server);
     let (code, found) = verify("the kayak beside the harbour");
     assert!(code == Some(1) && found.contains("not every file could be read"), "{found}");
 }
 
-/// A start with an unavailable or hanging store fails with where, what and what to do.
+/// A start with an unavailable or hanging store fails, and says where, what and what to do.
 #[test]
 fn a_start_without_the_store() {
     let Some(server) = Server::start("buckets::a_start_without_the_store") else { return };

@@ -1,8 +1,7 @@
 //! Real chat through Kafka while questions are answered.
 //!
 //! In: logs of Ubuntu's IRC channel and an export of Slack below the folder that `RIPPLEMEM_DATA`
-//! names; a few thousand turns, and with `RIPPLEMEM_CHAT=all` all 196,000. Skipped by name where the
-//! folder is absent.
+//! names; a few thousand turns, and with `RIPPLEMEM_CHAT=all` all 196,000. Skipped by name if the folder is absent.
 
 use std::{
     fs,
@@ -47,7 +46,7 @@ impl Export {
     }
 }
 
-/// The logs of a day each, dealt to the banks, and the export of Slack.
+/// The daily logs, distributed among the banks, and the export of Slack.
 fn exports(data: &Path, home: &Path) -> Vec<Export> {
     let all = std::env::var("RIPPLEMEM_CHAT").is_ok_and(|chat| chat == "all");
     let mut from = data.join("chat/irc/dev");
@@ -75,7 +74,7 @@ fn exports(data: &Path, home: &Path) -> Vec<Export> {
     exports
 }
 
-/// Ends the questions, also when the one who sets it panics.
+/// Sets the flag that ends the questions, even after a panic.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -138,7 +137,7 @@ fn real_chat_is_remembered_while_questions_are_answered() {
     assert!(evidence > 0, "no question was answered meanwhile");
     let log = home.log();
     let stored = |partition| log.end(Topic::Turns, partition).unwrap();
-    // Each bank's end mark lies there, too.
+    // Each bank's end mark is stored, too.
     assert!((0..2).map(stored).sum::<u64>() >= turns + exports.len() as u64);
     let found = home.census();
     let elsewhere = tempfile::tempdir().unwrap();

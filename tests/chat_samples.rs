@@ -46,7 +46,7 @@ fn yes() -> bool {
     true
 }
 
-/// What is wrong with a sample; nothing where it is read as its row says.
+/// What is wrong with a sample; nothing if it is read as its row says.
 fn check(folder: &Path, sample: &Sample, format: &str) -> Result<(), String> {
     let mut settings = sample.options.clone();
     settings.insert("format".to_owned(), format.into());

@@ -1,4 +1,4 @@
-//! What stands beside an answer without the graph, and recall by the settings of another profile.
+//! Rankings without the graph beside an answer, and recall with the settings of another profile.
 
 use std::{collections::BTreeSet, path::Path};
 

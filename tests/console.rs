@@ -1,5 +1,5 @@
-//! The console: what is sent without a token, and people's way through the page, in a browser against the real
-//! program. Where Node, its packages or a browser are missing, the tests of the page are named as skipped.
+//! The console: what is sent without a token, and people's way through the page, in a browser against the real program.
+//! If Node, its packages or a browser are missing, the tests of the page are named as skipped.
 
 use std::{
     io::{Read, Write},
@@ -82,7 +82,7 @@ fn sample() -> Vec<Value> {
     turns.chunks(turns.len().div_ceil(4)).map(|turns| json!({"turns": turns, "wait_ms": 60_000})).collect()
 }
 
-/// A pipeline file with history, and the default model where it is here: its ripple is that of the README.
+/// A pipeline file with history, and the default model if it is installed: its ripple is that of the README.
 fn of_people(home: &Path) {
     let model = if has_default_model() { "" } else { "embed.model = \"fixed\"\n" };
     let file = format!("version = 1\n{model}log.directory = \"log\"\nsnapshot.directory = \"snapshots\"\n");

@@ -101,7 +101,7 @@ struct Case {
 }
 
 impl Case {
-    /// Of one unit, of which all that is quoted was said at once.
+    /// A case of one unit, whose quoted passages were all said at once.
     fn of(unit: UnitBody, quoted: BTreeSet<usize>, said: Vec<Said>) -> Self {
         let headings = vec![HEADING.to_owned()];
         Self { units: vec![(unit, Some(quoted))], headings, said, restated: Vec::new() }
@@ -130,8 +130,8 @@ impl Minute {
     }
 }
 
-/// Units of two sessions and several days, in any order: some restated, of the others some turns. What each heading and
-/// line must be is worked out from minutes.
+/// Units of two sessions and several days, in any order: some restated, others with some turns quoted. The expected
+/// headings and lines are computed from minutes.
 fn several(dice: &mut Dice) -> Case {
     let zone = ["Z", "+09:00", "-03:30"][dice.below(3)];
     let session = |dice: &mut Dice| ["s", "t"][dice.below(2)];
@@ -151,7 +151,7 @@ fn several(dice: &mut Dice) -> Case {
             units.push((UnitBody::from(fields), quoted));
             continue;
         }
-        // Some go on after midnight.
+        // Some units continue after midnight.
         let turns: Vec<(Minute, String, String)> =
             (0..3).map(|turn| (Minute(at.0 + turn * 5), dice.text(4), dice.text(8))).collect();
         let part = |(turn, (at, speaker, text)): (usize, &(Minute, String, String))| PartFields {
@@ -189,7 +189,7 @@ fn several(dice: &mut Dice) -> Case {
         })
         .collect();
     let restated = restated.into_iter().map(|(at, _, _, words)| format!("[{}] {words}", at.clock())).collect();
-    // The order in which they come says nothing.
+    // The order of the units must not matter.
     if dice.below(2) == 0 {
         units.reverse();
     }

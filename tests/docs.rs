@@ -24,7 +24,7 @@ use super::{
 const MAX_README_LINES: usize = 150;
 /// Directories that hold nothing that a person wrote for the repository.
 const NOT_OURS: [&str; 5] = ["target", "golden", "ripplemem-data", "dist", "node_modules"];
-/// How a path of the repository begins, where a page names one in backticks.
+/// How a path of the repository begins, if a page names one in backticks.
 const FOLDERS: [&str; 11] = [
     "src/",
     "tests/",
@@ -192,7 +192,7 @@ fn the_architecture_page_names_every_room() {
     }
 }
 
-/// The compiler refuses circles; the page says which way is up.
+/// The compiler refuses circles; the page gives the order.
 #[test]
 fn each_crate_uses_only_those_above_it_in_the_architecture_page() {
     let page = read("ARCHITECTURE.md");
@@ -275,13 +275,13 @@ fn every_option_that_a_page_names_exists() {
         for code in CODE.captures_iter(&prose).map(|c| c.extract::<1>().1[0]).chain(lines) {
             let captured = COMMAND.captures(code);
             let command = captured.as_ref().and_then(|c| helps.get_key_value(&c[1]));
-            // Those of the evaluation's program are held to it by `tests/evaluation/pages.rs`.
+            // Options of the evaluation's program are checked by `tests/evaluation/pages.rs`.
             let of_evaluation = ["README.md", "docs/evaluation.md"].map(|page| root().join(page)).contains(&page)
                 || page.starts_with(root().join("docs/lab"));
             if command.is_none() && (!code.starts_with("--") || of_evaluation) {
                 continue;
             }
-            // What stands before the command is of the program that starts it.
+            // Options before the command belong to the program that starts it.
             let code = captured.and_then(|c| code.get(c.get(0)?.start()..)).unwrap_or(code);
             for option in OPTION.find_iter(code) {
                 seen += 1;
@@ -297,7 +297,7 @@ fn every_option_that_a_page_names_exists() {
     assert!(seen > 60, "the options were found: {seen}");
 }
 
-/// Whether the default model can be loaded; the test is named as skipped where it cannot.
+/// Whether the default model can be loaded; if not, the test is named as skipped.
 fn has_model(test: &str) -> bool {
     let output = ripplemem(&["validate", root().join("pipelines/embedded.toml").to_str().unwrap()]);
     if !output.status.success() {

@@ -1,6 +1,6 @@
 //! Requests that Schemathesis makes from the OpenAPI document, against the real program: no status of 500 or
 //! above, and every answer is one that the document describes. `RIPPLEMEM_FUZZ_EXAMPLES` says how many requests
-//! of each operation. The test is named as skipped where PyPI cannot be reached.
+//! of each operation. The test is named as skipped if PyPI cannot be reached.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use super::{
     support::{Python, ripplemem},
 };
 
-/// All but that valid requests are accepted: that a bank holds something and an offset was written is not the
-/// document's to say.
+/// All checks but that valid requests are accepted: the document cannot say which banks hold something and which
+/// offsets were written.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,\
                       response_schema_conformance,negative_data_rejection,unsupported_method,ignored_auth";
 

@@ -11,7 +11,7 @@ use types::{
 
 use super::support::{data, fails, ripplemem, write};
 
-/// An export of Slack with what a dry run tells apart.
+/// An export of Slack with what a dry run distinguishes.
 fn slack(home: &Path) -> std::path::PathBuf {
     let root = home.join("export");
     fs::create_dir_all(root.join("general")).unwrap();
@@ -76,7 +76,7 @@ fn a_dry_run_says_what_would_come_and_stores_nothing() {
     assert_eq!((&json["turns"], &json["banks"]["acme/board"]["turns"]), (&json!(4), &json!(1)));
 }
 
-/// A caller who brings talk in a language that the model does not read learns the line to write, before and after.
+/// Talk in a language that the model does not read: the setting to write is named, before an ingest and after it.
 #[test]
 fn a_bank_that_the_model_does_not_read_is_told_so() {
     let home = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn a_dry_run_works_for_every_format() {
     let chat = write(&home.path().join("_chat.txt"), chat);
     let (code, text) = dry_run(&["auto", chat.to_str().unwrap(), "--bank", "b"], home.path());
     assert!(code == 0 && text.starts_with("2 turns in 1 bank") && text.contains("read as +00:00"), "{text}");
-    // Values may begin with a hyphen; an option that stands where a value was forgotten is refused.
+    // Values may begin with a hyphen; an option in the place of a forgotten value is refused.
     let chat = ["auto", chat.to_str().unwrap(), "--bank", "b"];
     let hyphens = ["--zone", "-05:00", "--only", "-100123,-7", "--except", "-9"];
     let (code, text) = dry_run(&[&chat[..], &hyphens].concat(), home.path());

@@ -70,7 +70,7 @@ impl EventStream {
         )
     }
 
-    /// Every stream tells a proxy to pass events on at once, and to keep and to pack nothing.
+    /// Checks that a stream tells proxies to pass events on at once, and neither to store nor to compress them.
     fn sent(client: &HttpClient, request: &str) -> Self {
         let mut stream = client.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -188,7 +188,7 @@ impl Followed {
         self.order.iter().map(|id| (Value::from(id.as_str()), self.units[id]["excerpts"].clone())).collect()
     }
 
-    /// The offset that the last progress reflects of a topic.
+    /// The offset of a topic that the last progress reflects.
     pub(crate) fn offset(&self, topic: &str) -> u64 {
         let reflects = self.progress["reflects"].as_array().into_iter().flatten();
         reflects.filter(|at| at["topic"] == topic).find_map(|at| at["next_offset"].as_u64()).unwrap_or_default()

@@ -43,7 +43,7 @@ fn explained(service: &PipelineDriver, question: &Question, subject: Explanation
     explanation
 }
 
-/// Twelve steps in order, each with a sentence; the turn is quoted exactly where no step failed.
+/// Twelve steps in order, each with a sentence; the turn is quoted exactly if no step failed.
 fn is_whole(explanation: &Explanation) {
     let Explanation { steps, failed, quoted, sentence, .. } = explanation;
     assert_eq!(steps.iter().map(|step| step.step).collect::<Vec<_>>(), ExplanationStepName::ALL);
@@ -74,7 +74,8 @@ fn agrees(service: &PipelineDriver, bank: &str, text: &str) -> [usize; 2] {
         let score = step(&explanation, ExplanationStepName::Score);
         match found {
             Some((rank, value, share)) => {
-                // The trace has the part that the first hop took first; the tokens may have left room for others alone.
+                // The trace has the part that the first hop took first; the token limit may have left room for others
+                // only.
                 let own = score.numbers["share"].as_f64().unwrap();
                 let mut shares = explanation.others.iter().map(|other| other.share).chain([own]);
                 assert!(shares.any(|other| other == share), "{text}: {share} is that of no part");
@@ -122,7 +123,7 @@ fn agrees(service: &PipelineDriver, bank: &str, text: &str) -> [usize; 2] {
     [answer.units.len(), answer.trace.near.len()]
 }
 
-/// An answer without what was only asked for its trace.
+/// An answer without the parts of its trace that are only there on request.
 fn only_more_trace(answer: &Evidence) -> Value {
     let mut whole = serde_json::to_value(answer).unwrap();
     for name in ["near", "walk"] {
@@ -280,7 +281,7 @@ fn a_memory_of_the_past_has_not_read_what_came_later() {
     assert!(explained(&service, &ask, of_turn("late")).steps[3].state == ExplanationStepState::Passed);
 }
 
-/// What an explanation says would have changed it does change it.
+/// The settings that an explanation says would be enough are enough.
 #[test]
 fn below_the_cutoff_it_says_what_would_be_enough() {
     let home = tempfile::tempdir().unwrap();

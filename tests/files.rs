@@ -1,4 +1,4 @@
-//! The files of a memory: who may read them, and what is reported where they cannot be written or are gone.
+//! The files of a memory: who may read them, and what is reported if they cannot be written or are gone.
 
 #![cfg(unix)]
 
@@ -70,7 +70,7 @@ fn nobody_but_the_owner_reads_what_is_remembered_whatever_the_mask() {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// The system ends a process without a word where it does not ask for an error instead.
+/// The system ends such a process silently, unless the process asks for an error instead.
 #[test]
 fn a_file_that_would_grow_past_the_limit_is_told() {
     let home = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn a_directory_that_is_gone_acknowledges_nothing() {
         assert_eq!(put("1").0, 200);
         // The service may write a file of its own meanwhile.
         while fs::remove_dir_all(home.path().join(gone)).is_err() {}
-        // Also where another one stands there now.
+        // Even if there is another directory now.
         fs::create_dir_all(home.path().join(gone)).unwrap();
         for id in ["2", "3"] {
             let (status, _, problem) = put(id);

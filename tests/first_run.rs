@@ -1,5 +1,5 @@
-//! The first run of a program that nobody configured: what it needs is found or brought, what is missing is said, the
-//! sample is shown, a memory is kept in the user's own directory, and the manager of services learns of the start.
+//! The first run of a program that nobody configured: what it needs is found or copied, what is missing is named, the
+//! sample is shown, a memory is kept in the user's own directory, and the service manager is notified of the start.
 
 #![cfg(unix)]
 
@@ -43,7 +43,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Where this machine has the default model; the test is named as skipped where it has none.
+/// The folder with the default model; if this machine has none, the test is named as skipped.
 fn installed(test: &str) -> Option<PathBuf> {
     let wanted = required_files(std::env::consts::ARCH, &[DEFAULT_MODEL.to_owned()]).ok()?;
     let homes = asset_paths::homes();
@@ -78,7 +78,7 @@ fn what_is_missing_is_said_brought_from_a_directory_and_then_found() {
     let brought = run(home.path(), &["setup", "--from", from.to_str().unwrap()]);
     assert!(brought.status.success(), "{}", text(&brought.stderr));
     assert!(own.join("lib/libonnxruntime.so").is_file());
-    // What is there stays as it is, and a damaged file is brought again.
+    // What is there stays as it is, and a damaged file is copied again.
     let vocabulary = own.join("models/all-MiniLM-L6-v2-int8/vocab.txt");
     fs::write(&vocabulary, "damaged").unwrap();
     let again = run(home.path(), &["setup", "--from", from.to_str().unwrap()]);
@@ -103,7 +103,7 @@ fn what_is_missing_is_said_brought_from_a_directory_and_then_found() {
     assert!(text(&shown.stderr).contains("left out: a question for the paper's profile"));
 }
 
-/// A log in the directory of a process's user, or in the working directory where there is one.
+/// The log is in the user's directory, or in the working directory if there is one already.
 #[test]
 fn a_memory_that_nobody_places_is_in_the_users_directory() {
     let home = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn a_memory_that_nobody_places_is_in_the_users_directory() {
     let placed = command(home.path(), &["lag"]).env("XDG_DATA_HOME", &elsewhere).output().unwrap();
     assert!(placed.status.success());
     assert!(elsewhere.join("ripplemem/memory").is_dir());
-    // That of an earlier version goes first.
+    // The directory of an earlier version takes precedence.
     fs::remove_dir_all(&own).unwrap();
     fs::create_dir(home.path().join("ripplemem-data")).unwrap();
     assert!(lag().status.success());

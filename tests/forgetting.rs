@@ -160,7 +160,7 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     assert_eq!(kinds(&found.search), ["store/", "snapshots/"]);
     let late = verify(&pipeline, &[SECRET.to_owned()], &service.receipts().unwrap(), Timestamp::MAX).unwrap();
     assert_eq!(late.verdict, ErasureVerdict::Stored);
-    // An answer about the past has a snapshot written, which no longer has the words.
+    // An answer about the past causes a snapshot to be written, which no longer has the words.
     assert_eq!(forgotten(&service, then), Some(2), "the answer about the past says that it lacks something");
     assert_eq!(forgotten(&service, AsOf::Offset(u64::MAX)), None, "nothing since");
 
@@ -211,7 +211,7 @@ fn vector_of(service: &PipelineDriver, turn: &str) -> Vector {
     found.unwrap()
 }
 
-/// Without a word of theirs: in the store and the snapshots until the pass, and wherever a leftover lies after it.
+/// Without the words themselves: in the store and the snapshots until the pass, and in any leftover after it.
 #[test]
 fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
     let home = tempfile::tempdir().unwrap();
@@ -548,7 +548,7 @@ fn the_command_lists_erases_and_verifies() {
     assert_eq!(run(&["forget", "--list", "--bank", "c"], 0), "");
     assert!(run(&verify, 3).contains("pending"));
     assert!(run(&["forget", "--verify"], 3).contains("  pending, to be erased by"));
-    // Of Ann nothing is left to delete, and her words are still to be erased.
+    // Nothing of Ann is left to delete, but her words are still to be erased.
     let again = ["forget", "--bank", "b", "--speaker", "Ann", "--yes", "--dry-run", "--erase-now"];
     assert!(!run(&again, 0).contains("erased:"));
     let again = ["forget", "--bank", "b", "--speaker", "Ann", "--yes", "--erase-now"];

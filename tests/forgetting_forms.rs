@@ -77,7 +77,7 @@ fn rejected_records_go_with_their_sender_and_by_what_they_have_in_common() {
         letter("no record"),
     ];
     service.post("/v1/turns", &json!({"turns": [turn("1", "Ann", "Hello.")], "dead_letters": letters}));
-    // Nothing but rejected records is his.
+    // Only rejected records are his.
     let mut forget = json!({"bank": "b", "select": {"speakers": ["José"]}, "dry_run": true, "wait_ms": 600_000});
     let meant = service.post("/v1/forget", &forget);
     assert_eq!((&meant["turns"], &meant["dead_letters"]), (&json!(0), &json!(2)), "{meant}");
@@ -129,7 +129,7 @@ fn a_forgotten_id_is_told_in_the_hidden_form_and_in_the_plain_one() {
         let turns: Vec<Value> = ids.iter().map(|id| turn(id, "Ann", "One.")).collect();
         service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 600_000}))
     };
-    // A bank of which nothing is left is none.
+    // A bank with nothing left is unknown.
     put(&service, &[PLAIN[0], &hidden[1], "kept"]);
     let ids = [PLAIN[0], &hidden[1]];
     service.post("/v1/forget", &json!({"bank": "b", "select": {"turns": ids}, "unheld": true, "wait_ms": 600_000}));
@@ -226,14 +226,14 @@ fn an_id_like_a_short_id_takes_nobodys_place() {
     let explain = ["explain", "Who says hello?", "--bank", "b", "--turn", &short];
     fails(&ripplemem(&[&explain[..], &pipeline].concat()), 1, &["means several turns"]);
     assert!(forget(&own).status.success());
-    // Nothing else is meant any more.
+    // Now the short id means only one turn.
     assert!(forget(&short).status.success());
     fails(&forget(&short), 1, &["holds no turn"]);
     let listed = ripplemem(&[&["turns", "--bank", "b"], &pipeline[..]].concat());
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "");
 }
 
-/// Ids that an earlier build stored are counted where it stored them, in a directory and from a service that has it.
+/// Ids stored by an earlier build are counted in a directory, and by a service that has it open.
 #[test]
 fn stored_ids_with_a_number_or_an_address_are_counted_by_bank_until_they_are_forgotten() {
     let home = tempfile::tempdir().unwrap();

@@ -105,8 +105,8 @@ fn the_points_of_a_bank_are_those_that_a_question_about_the_past_answers_for() {
     assert!(service.stop());
 }
 
-/// What was appended while no snapshots were written counts as one read, and its end is the first point. A question
-/// about an offset inside it names the first that has.
+/// What was appended while no snapshots were written counts as one read, and its end is the first point. The error
+/// about an offset inside it names that point.
 #[test]
 fn an_offset_inside_the_first_read_is_told_the_first_point() {
     let home = tempfile::tempdir().unwrap();
@@ -142,12 +142,12 @@ fn an_offset_inside_the_first_read_is_told_the_first_point() {
     assert!(service.stop());
 }
 
-/// The entries of a list, in an order of their own.
+/// The entries of a list, as a set.
 fn set(of: &Value, list: &str) -> BTreeSet<String> {
     of[list].as_array().unwrap().iter().map(Value::to_string).collect()
 }
 
-/// An earlier graph without what went and with what came is the later graph, units and edges; the command line lists
+/// An earlier graph, without the removed and with the added units and edges, is the later graph; the command line lists
 /// the same.
 #[test]
 fn what_came_and_went_between_two_points_makes_the_later_graph_of_the_earlier() {

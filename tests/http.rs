@@ -200,7 +200,7 @@ fn slow_and_endless_clients_hold_up_no_other() {
     let mut asked = question("b", "When does the ferry leave?");
     asked["after"] = written["after"].clone();
     assert!(service.post("/v1/ask", &asked)["context"].as_str().unwrap().contains("noon"));
-    // Half a head ends; half a body gets its problem.
+    // Half a head is cut off; half a body is answered with a problem.
     assert!(answer(&mut open[1]).is_none_or(|(status, ..)| status == 408), "half a head");
     assert_eq!(answer(&mut open[2]).map(|(status, ..)| status), Some(408), "half a body");
     assert!(service.stop());
@@ -313,7 +313,7 @@ fn a_pipeline_with_a_listener_reads_its_source_and_stays() {
     assert!(manifests.sum::<usize>() > 0, "a snapshot at the end");
 }
 
-/// The record of a deletion stays, so that nothing brings the turn back. That alone makes no bank: not while the
+/// The record of a deletion stays, so that nothing brings the turn back. Such records alone make no bank: not while the
 /// service runs, not after a start from a snapshot or from the log.
 #[test]
 fn a_bank_whose_turns_are_all_deleted_holds_nothing() {
@@ -401,7 +401,7 @@ fn requests_that_wait_are_answered_when_the_service_is_stopped() {
     }
 }
 
-/// By the token that only the service's own user can read.
+/// The command uses the token that only the service's own user can read.
 #[test]
 fn a_snapshot_beside_a_service_is_written_by_the_service() {
     let home = tempfile::tempdir().unwrap();
@@ -423,7 +423,7 @@ fn a_snapshot_beside_a_service_is_written_by_the_service() {
     assert!(service.stop());
 }
 
-/// One that others reach, since no tokens are checked; one of an instance that could not answer.
+/// An address that others reach, without tokens; and one of an instance that could not answer.
 #[test]
 fn an_address_that_cannot_be_served_is_refused() {
     for listen in ["0.0.0.0:8321", "192.168.1.2:8321", "8321", "[::]:1"] {

@@ -61,7 +61,7 @@ fn begin(service: &HttpService, path: &str, headers: &str, length: usize, body: 
     stream
 }
 
-/// Waits until a request of this kind is refused for the room of bodies.
+/// Waits until a request of this kind is refused because there is no room for bodies.
 fn refused_soon(send: impl Fn() -> u16) {
     wait(&|| "nothing is refused".to_owned(), || send() == 429);
 }
@@ -87,7 +87,7 @@ fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none()
     assert_eq!(service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0, 200, "nor do they refuse their own");
     drop(waiting);
 
-    // Messages of tools, of which no byte but the last is missing.
+    // Tool messages that lack only their last byte.
     let half = vec![b' '; MAX_BYTES - 1];
     let messages: Vec<TcpStream> = (0..4).map(|_| begin(&service, "/mcp", &reader, MAX_BYTES, &half)).collect();
     refused_soon(|| service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0);
@@ -102,7 +102,7 @@ fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none()
 
 #[test]
 fn a_body_for_a_source_is_read_where_there_is_one_and_within_its_part() {
-    // Nothing is sent of the body: only a service that does not read it answers.
+    // No byte of the body is sent: only a service that does not read it answers.
     let status = |service: &HttpService, path: &str| {
         let mut stream = begin(service, path, "", 2 << 20, b"");
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -133,7 +133,7 @@ fn a_body_for_a_source_is_read_where_there_is_one_and_within_its_part() {
 #[test]
 fn streams_of_one_token_leave_connections_to_the_others() {
     let (home, reader, writer) = reader_and_writer();
-    // 256 connections, so 32 streams of a token.
+    // 256 connections, so 32 streams per token.
     let service = HttpService::limited(home.path(), 512);
     let open = |headers: &str| EventStream::open(&service, "/v1/subscribe?bank=a&text=Where", headers);
     let streams: Vec<EventStream> = (0..32).map(|_| open(&reader)).collect();
@@ -149,7 +149,7 @@ fn streams_of_one_token_leave_connections_to_the_others() {
 #[test]
 fn questions_of_one_token_that_wait_leave_connections_to_the_others() {
     let (home, reader, writer) = reader_and_writer();
-    // 64 connections, so 32 requests of a token.
+    // 64 connections, so 32 requests per token.
     let service = HttpService::limited(home.path(), 128);
     // For a turn that nobody writes.
     let ask = json!({"bank": "a", "text": "x", "after": "0:999999", "timeout_ms": 600_000}).to_string();

@@ -22,7 +22,7 @@ fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(default)
 }
 
-/// Sends a request; None where no whole answer comes.
+/// Sends a request; `None` if no whole answer comes.
 fn attempt(address: &str, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -64,7 +64,7 @@ fn more_calls_of_tools_than_threads_end_all_and_hold_up_no_other() {
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "serve.deadline_ms = 5000\nlog.partitions = 1\n");
     let service = HttpService::of(home.path());
-    // Of one bank, fewer questions may wait.
+    // Fewer questions may wait in one bank.
     let bank = |n: usize| format!("a/{}", n % BANKS);
     let turn = |n| {
         json!({"bank": bank(n), "turn": "1", "speaker": "Ann", "text": "The ferry leaves at noon",
@@ -98,7 +98,7 @@ fn more_calls_of_tools_than_threads_end_all_and_hold_up_no_other() {
     assert!(service.stop());
 }
 
-/// More connections than the listener has places for: silent ones, half a head, half a body.
+/// More connections than the listener accepts: silent ones, half a head, half a body.
 #[test]
 fn thousands_of_idle_and_half_open_connections_hold_up_no_other() {
     let connections = number("RIPPLEMEM_IDLE_CONNECTIONS", 1_500).min(most_connections());
@@ -250,8 +250,8 @@ fn a_service_killed_while_it_writes_keeps_what_it_acknowledged_over_http() {
 /// As many turns are deleted as are inserted, others are edited, and questions are asked all the while.
 /// What is left at the end is what was left after the first third: the same number of turns, in at most twice
 /// the bytes of every index, while the turns were replaced twice and would take three times as many. (A table
-/// that is more than half full doubles when deletions have worn it.) Of a deleted turn its id stays, so that
-/// nothing brings it back.
+/// that is more than half full doubles when deletions have worn it.) The id of a deleted turn stays, so that nothing
+/// brings it back.
 #[test]
 fn steady_inserts_edits_deletions_and_questions_do_not_grow_a_service() {
     const BANKS: usize = 4;
@@ -287,7 +287,7 @@ fn steady_inserts_edits_deletions_and_questions_do_not_grow_a_service() {
     }
     let (mut next, mut asked, mut early) = (LIVE, 0, None);
     let (mut dice, begun) = (Dice(5), Instant::now());
-    // However slow the machine is, the turns are replaced twice after the early look.
+    // However slow the machine is, the turns are replaced twice after the early measurement.
     while begun.elapsed() < lasting || early.as_ref().is_none_or(|(_, _, looked)| next - looked < 2 * LIVE) {
         insert(next, ROUND);
         let edited: Vec<usize> = (0..ROUND).map(|n| next - LIVE / 2 + n).collect();

@@ -89,7 +89,7 @@ impl HttpService {
         Self::run(home, command.env(name, value))
     }
 
-    /// Asks it to end, and waits; whether it ended well.
+    /// Asks it to end, and waits; returns whether it ended well.
     pub(crate) fn stop(mut self) -> bool {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -116,12 +116,12 @@ impl HttpClient {
         stream
     }
 
-    /// Sends a whole request, with these further header lines; the status, the type and the JSON.
+    /// Sends a whole request, with these further header lines; returns the status, the type and the JSON.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> (u16, String, Value) {
         answer(&mut self.begin(method, path, headers, body)).unwrap()
     }
 
-    /// Sends a whole request; where its response comes.
+    /// Sends a whole request; returns the connection for its response.
     pub(crate) fn begin(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> TcpStream {
         let mut stream = self.connect();
         let host = if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.address) };
@@ -174,7 +174,7 @@ impl Drop for HttpService {
     }
 }
 
-/// Reads a response to its end; None where there is none.
+/// Reads a response to its end; `None` if there is none.
 pub(crate) fn answer(stream: &mut TcpStream) -> Option<(u16, String, Value)> {
     let mut bytes = Vec::new();
     // A connection that was reset after the response still gave one.

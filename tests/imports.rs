@@ -46,7 +46,7 @@ fn module(file: &Path) -> Vec<String> {
     segments
 }
 
-/// Whether a file only leads to others.
+/// Whether a file is a module root.
 fn is_door(file: &Path) -> bool {
     file.ends_with("mod.rs") || file.ends_with("lib.rs")
 }
@@ -55,7 +55,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What stands behind `use`, and whether others see it.
+/// The tree after `use`, and whether it is a re-export.
 fn use_tree(line: &str) -> Option<(bool, &str)> {
     let line = line.trim_start();
     let Some(after) = line.strip_prefix("pub") else { return Some((false, line.strip_prefix("use ")?)) };
@@ -141,7 +141,7 @@ impl Tree {
         Self { files, named }
     }
 
-    /// The path from the root of the crate; none where it leads into another crate.
+    /// The path from the root of the crate; `None` if it leads into another crate.
     fn absolute(&self, file: &Path, segments: &[String]) -> Option<Vec<String>> {
         let mut at = module(file);
         match segments.first()?.as_str() {

@@ -1,5 +1,5 @@
-//! The service on a real broker: killed, divided among instances, and given invalid input. What happens without its
-//! brokers or with too much stands in `kafka_outages`, turns in other partitions in `kafka_forwarded`.
+//! The service on a real broker: killed, divided among instances, and given invalid input. `kafka_outages` has lost
+//! brokers and floods, `kafka_forwarded` turns in other partitions.
 
 use std::{
     collections::BTreeMap,
@@ -384,7 +384,7 @@ fn invalid_records_go_to_the_dead_letters() {
     assert_eq!(home.census().units, 1, "the valid turn was extracted");
 }
 
-/// The command completes what a killed service began, and another reader finds the topic's records.
+/// The command completes the replay of a killed service, and another reader finds the topic's records.
 #[test]
 fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     let _turn = turn();

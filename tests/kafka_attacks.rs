@@ -27,7 +27,7 @@ use super::{
 const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A caller who has rights in the topics, and writes past every owner.
+/// A caller who has rights in the topics, and writes without being the owner.
 struct Attacker {
     producer: BaseProducer,
     prefix: String,
@@ -50,7 +50,7 @@ impl Attacker {
     }
 }
 
-/// Values that are none: bytes, JSON of other forms, a newer schema, deep, huge.
+/// Invalid values: bytes, JSON of other forms, a newer schema, deep, huge.
 fn junk_values() -> Vec<Vec<u8>> {
     let texts =
         ["", "junk", "null", "[]", "{}", "42", "{\"schema\": 99}", "{\"bank\": 7, \"text\": [], \"select\": 1}"];
@@ -61,7 +61,7 @@ fn junk_values() -> Vec<Vec<u8>> {
     values
 }
 
-/// What somebody else does all the time: a turn is remembered, and a question about it is answered.
+/// What others do all the time: a turn is remembered, and a question about it is answered.
 fn others_go_on(http: &HttpClient, home: &Home, banks: &[&str], id: &str) {
     for bank in banks {
         let after = put(http, bank, id);
@@ -183,7 +183,7 @@ fn junk_in_the_memory_of_one_partition_changes_no_bank_of_another() {
     let is_here = |key: &[u8]| MemoryKey::from_bytes(key).is_ok_and(|key| key.bank.as_str() == here);
     let of_here = records.into_iter().rfind(|of| of.value.is_some() && is_here(&of.key)).unwrap();
     let attacker = Attacker::new(&broker, "misplaced");
-    // One that another partition's bank wrote, as it is and as junk.
+    // A record of another partition's bank, as it is and as junk.
     attacker.write("memory", 1, Some(&of_here.key), of_here.value.as_deref());
     attacker.write("memory", 1, Some(&of_here.key), Some(b"junk"));
     others_go_on(&http, &home, &[&here, &there], "second");
@@ -195,7 +195,7 @@ fn junk_in_the_memory_of_one_partition_changes_no_bank_of_another() {
     let banks = http.get("/v1/banks")["banks"].clone();
     let count = banks.as_array().unwrap().iter().filter(|bank| **bank == json!(here)).count();
     assert_eq!(count, 1, "{banks}");
-    // A key of no bank makes its own partition stand still, and no other.
+    // A key of no bank stalls its own partition, and no other.
     attacker.write("memory", 1, Some(b""), Some(b"junk"));
     let ready = || http.send_text("GET", "/ready", "", b"").1;
     wait(&ready, || ready().contains("memory partition 1 stands still"));

@@ -17,7 +17,7 @@ use super::{
     support::{census, open, pipeline, ripplemem},
 };
 
-/// Topics that drop words, HTTP, and a bank that is held.
+/// Topics with a retention, HTTP, and a bank that is held.
 const SETTINGS: &str = "turns_retention_hours = 24\ndead_letters_retention_hours = 48\n\
     [http]\nlisten = \"127.0.0.1:0\"\n[[hold]]\nbank = \"held\"\nreason = \"case 7\"\n";
 const HOUR_SECONDS: i64 = 3_600;
@@ -41,7 +41,7 @@ fn said(bank: &str) -> Value {
     json!({"turns": SAID.iter().enumerate().map(turn).collect::<Vec<_>>(), "wait_ms": 60_000})
 }
 
-/// The ids on a page of turns, and where the list goes on.
+/// The ids on a page of turns, and the cursor of the next page.
 fn page(http: &HttpClient, query: &str) -> (Vec<String>, Option<String>) {
     let listed = http.get(&format!("/v1/turns?bank=b{query}"));
     let id = |turn: &Value| turn["turn"].as_str().unwrap().to_owned();
@@ -172,7 +172,7 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
     };
     wait(&|| home.told(), || of_operation(&http.get("/v1/forgets")) == "rebuilt");
     assert_eq!(page(&http, "").0, ["7"]);
-    // What has reached its last stage is not looked at again.
+    // An operation that has reached its last stage is not checked again.
     let entries = |prefix: &str| home.log().entries(prefix).unwrap().len();
     assert_eq!((entries("forget "), entries("forgotten ")), (0, 4));
     let output = ripplemem(&["forget", "--list", "--bank", "b", "--json", "--pipeline", home.path()]);

@@ -44,7 +44,7 @@ fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
             assert!(answer["context"].as_str().is_some_and(|context| context.contains("Porto")), "{answer}");
         }
     });
-    // A partition that there is not is refused at once.
+    // A partition that does not exist is refused at once.
     let nowhere = json!({"bank": "b", "text": question, "after": "9:0"}).to_string();
     let (status, _, refused) = http.send("POST", "/v1/ask", "", nowhere.as_bytes());
     assert_eq!(status, 400, "{refused}");

@@ -56,7 +56,7 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
     let (known, unknown) = (explained("1"), explained("2"));
     assert_eq!((&known["quoted"], &known["steps"][0]["state"]), (&json!(true), &json!("passed")), "{known}");
     assert_eq!((&unknown["failed"], &unknown["steps"][0]["state"]), (&json!("unit"), &json!("unknown")), "{unknown}");
-    // A follower of the same question has the same evidence, and sees it go.
+    // A follower of the same question has the same evidence, and sees it removed.
     let mut stream = EventStream::open(&http, "/v1/subscribe?bank=b&text=Where+is+the+red+kayak%3F", "");
     let mut followed = Followed::default();
     while !followed.is_complete() {
@@ -82,7 +82,7 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
     service.stop();
 }
 
-/// Sends it until the shard of the bank has moved; the status and the body.
+/// Sends a request until the shard of the bank has moved; returns the status and the body.
 fn settled(http: &HttpClient, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     for _ in 0..600 {
@@ -96,7 +96,7 @@ fn settled(http: &HttpClient, method: &str, path: &str, body: &Value) -> (u16, V
     panic!("{path}: the shard moves for a minute");
 }
 
-/// The header of a response that names where to go on.
+/// The header `Location` of a response.
 fn location(http: &HttpClient, path: &str, body: &Value) -> String {
     let (mut stream, body) = (http.connect(), body.to_string());
     let length = body.len();
@@ -162,7 +162,7 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
         assert_eq!((status, &problem["holder"]), (421, &json!(url)), "{problem}");
         assert_eq!(location(&http[1 - at], "/v1/ask", &ask(n)), format!("{url}/v1/ask"));
     }
-    // A deletion and a digest of one bank go where it is, too.
+    // A deletion and a digest of one bank are sent to its instance, too.
     let other = &http[1 - holders[0]];
     for (method, path) in
         [("GET", format!("/v1/digest?bank={}", BANKS[0])), ("DELETE", format!("/v1/turns?bank={}&turn=0", BANKS[0]))]
@@ -223,9 +223,9 @@ impl Follower {
     }
 }
 
-/// An instance that joins takes shards from the one that had all. Who followed a question of such a shard is
-/// reset, the stream ends, and a client that follows the question where it is now has what asking there gives, also
-/// after the next turn.
+/// An instance that joins takes shards from the one that had all. Followers of a question of such a shard are reset,
+/// the stream ends, and a client that follows the question at the new holder has what asking there gives, also after
+/// the next turn.
 #[test]
 fn who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_holder() {
     let _turn = turn();
@@ -274,7 +274,7 @@ fn who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_
         follower.until(|followed| followed.is_complete() && followed.offset("turns") > offset);
         let said = format!("{:?}", follower.followed.evidence());
         assert!(said.contains("garage"), "{bank}: {said}");
-        // A window that closes between the two moves both on.
+        // A window that closes between the two reads changes both.
         wait(&told, || {
             let (status, answer) = settled(&http[at], "POST", "/v1/ask", &ask(n, &written["after"]));
             assert_eq!(status, 200, "{answer}");

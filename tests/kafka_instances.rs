@@ -30,7 +30,7 @@ const PARTITIONS: u32 = 4;
 const ASSIGNED: &str = "[serve]\nhold = \"assigned\"\n";
 /// A broker on a busy machine waits for a minute at times.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Fewer of each bank than may wait for a turn (256), should nothing be answered meanwhile.
+/// In each bank fewer than may wait for a turn (256), even if nothing is answered meanwhile.
 const MAX_QUESTIONS: usize = 1_000;
 
 /// An instance on the topics of a prefix, with more in its `[serve]`.

@@ -1,5 +1,5 @@
-//! Offsets that hold no record: markers of transactions and turns of aborted ones are counted by nobody, and a question
-//! may wait for one.
+//! Offsets that hold no record: markers of transactions and turns of aborted ones are not counted, and a question may
+//! wait for one.
 
 use std::time::Duration;
 

@@ -63,7 +63,7 @@ fn an_asker_that_means_harm_stops_nobody() {
         assert_eq!((&answer["notice"]["code"], &answer["units"]), (&json!("empty_bank"), &json!([])), "{answer}");
         assert!(!answer.to_string().contains("sample"), "{answer}");
     }
-    // A bank has 256 places for questions that wait for a turn.
+    // 256 questions of a bank may wait for a turn.
     for id in parked.split_off(256) {
         assert_eq!(client.reply(id, Duration::from_secs(60))["code"], "busy");
     }

@@ -21,7 +21,7 @@ use super::{
 
 const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
 
-/// Writes a record past every owner, as those with rights in the topics may.
+/// Writes a record without being the owner, as anybody with rights in the topics may.
 fn junk(broker: &Broker, topic: &str, partition: u32, key: &[u8], value: Option<&str>) {
     let mut config = ClientConfig::new();
     let producer: BaseProducer = config.set("bootstrap.servers", broker.bootstrap()).create().unwrap();
@@ -41,7 +41,7 @@ pub(crate) fn put(http: &HttpClient, bank: &str, id: &str) -> Value {
     http.post("/v1/turns", &json!({"turns": [turn]}))["after"].clone()
 }
 
-/// Whether an answer after this turn comes; the status.
+/// The status of a question whose answer must reflect this turn.
 pub(crate) fn ask(http: &HttpClient, bank: &str, after: &Value, timeout_ms: u64) -> u16 {
     let body = json!({"bank": bank, "text": "Where is the kayak?", "after": after, "timeout_ms": timeout_ms});
     http.send("POST", "/v1/ask", "", body.to_string().as_bytes()).0

@@ -154,7 +154,7 @@ fn a_failure_in_the_background_is_visible_and_loses_nothing() {
     assert_eq!(evidence.units[0].sources, ["1"]);
 }
 
-/// The asynchronous form; who drops the future cancels the question.
+/// The asynchronous form; dropping the future cancels the question.
 #[test]
 fn questions_are_answered_on_any_runtime() {
     let home = tempfile::tempdir().unwrap();

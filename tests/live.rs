@@ -181,8 +181,7 @@ fn update(id: i64, kind: &str, message: i64, text: &str, more: Value) -> Value {
     update
 }
 
-/// A Bot API with these updates, which confirms as the real one does; before each poll that is listed
-/// it fails so.
+/// A Bot API with these updates, which confirms as the real one does; the listed polls fail.
 fn bot_api(updates: Vec<Value>, failures: &[(usize, u16, &'static str)]) -> Platform {
     let state = Mutex::new((VecDeque::from(updates), 0));
     let failures = failures.to_vec();
@@ -350,7 +349,7 @@ fn slack(workspace: Workspace) -> Platform {
     })
 }
 
-/// Whether Slack shows a message to who asked so.
+/// Whether Slack shows a message to a request with these parameters.
 pub(crate) fn is_within(ts: &str, given: &BTreeMap<String, String>) -> bool {
     let is_inclusive = given.get("inclusive").is_some_and(|inclusive| inclusive == "true");
     given.get("oldest").is_none_or(|oldest| ts > oldest.as_str() || (is_inclusive && ts == oldest))
@@ -469,7 +468,7 @@ fn slack_catches_up_after_a_lost_connection_in_its_own_pace() {
     assert_eq!(oldest, ["1714557600.000100"; 3], "refused once, then two pages");
 }
 
-/// What Slack sends again is not needed for it: here it sends nothing again.
+/// It needs no event that Slack sends again: here none is.
 #[test]
 fn slack_tells_after_a_pause_what_was_edited_and_deleted_of_the_last_messages() {
     let messages: Vec<Value> =
@@ -601,7 +600,7 @@ fn names_and_places_outlive_a_run() {
             ],
         );
     });
-    // With `except` nothing more of it is read, whatever was read before.
+    // With `except`, no more of the chat is read, whatever was read before.
     let third = bot_api(vec![update(4, "message", 4, "d", by(6, chat("Tour")))], &[]);
     home.settings.endpoint = format!("http://{}", third.address);
     home.settings.except = vec!["channel77".to_owned()];
@@ -651,7 +650,7 @@ fn settings_that_do_not_fit_are_refused_by_name() {
     let unset = source("platform = \"telegram\"\ntoken_env = \"RIPPLEMEM_NOT_SET\"");
     let problem = LiveSource::check(&Pipeline::parse(&unset).unwrap().live[0]).unwrap_err().to_string();
     assert!(problem.contains("RIPPLEMEM_NOT_SET") && problem.contains("token_env"), "{problem}");
-    // What is no name of a variable may be the token itself.
+    // A value that is not the name of a variable may be the token itself.
     for key in ["token_env", "app_token_env", "secret_env"] {
         let keys = "platform = \"slack\"\ndelivery = \"webhook\"\ntoken_env = \"T\"\napp_token_env = \"T\"\nsecret_env = \"T\"";
         let text = source(keys).replace(&format!("\n{key} = \"T\""), &format!("\n{key} = \"8123456:AAHreal-token\""));

@@ -38,7 +38,7 @@ fn discord(messages: Vec<Value>, limited: usize) -> Platform {
     })
 }
 
-/// An API that knows what `known` says of a channel or a server, by the request's path.
+/// An API that answers requests for a channel or a server with what `known` returns for the path.
 pub(crate) fn discord_with(known: impl Fn(&str) -> Value + Send + Sync + 'static) -> Platform {
     Platform::start(move |own, asked| match asked.path.as_str() {
         "gateway/bot" => (200, "", json!({"url": format!("ws://{own}/ws")})),
@@ -148,7 +148,7 @@ fn a_broken_or_silent_connection_is_resumed_behind_the_last_durable_event() {
         send(&to, 3, "MESSAGE_CREATE", message(100, "one"));
         wait(&|log| log.lines().len() == 1);
         drop(to);
-        // It beats, and this one never answers.
+        // The client sends heartbeats, and this connection never answers.
         let (to, resumed) = greet(&platform, 100);
         assert_eq!(resumed, json!({"op": 6, "d": {"token": TOKEN, "session_id": "abc", "seq": 3}}));
         send(&to, 3, "MESSAGE_CREATE", message(100, "one"));

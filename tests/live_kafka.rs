@@ -55,7 +55,7 @@ impl Instance {
         std::fs::read_to_string(&self.told).unwrap_or_default()
     }
 
-    /// Sends a request with these headers; returns the status, and 0 where nobody answers.
+    /// Sends a request with these headers; returns the status, and 0 if nobody answers.
     fn post(&self, source: &str, headers: &[(&str, &str)], body: &str) -> u16 {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let request = agent.post(format!("http://{}/sources/{source}", self.address));
@@ -137,7 +137,7 @@ fn webhooks_are_stored_once_wherever_their_lease_lies() {
     assert_eq!(turns(&home), ["a signed", "channel77/1 one"]);
 
     // A second instance holds nothing at first; when the first is killed, it takes over and knows what
-    // was stored. A request of earlier that comes again changes nothing.
+    // was stored. An earlier request that comes again changes nothing.
     let second = Instance::start(&home, 2);
     first.update(&update(2, 2, "two"));
     drop(first);
@@ -196,7 +196,7 @@ fn sources_move_between_running_instances_and_no_message_is_lost_or_doubled() {
     wait(&|| second.told(), || followed(&second) > 0);
     assert!(first.told().contains("another instance follows the source"), "{}", first.told());
     assert!(turns(&home).len() < 6 * MAX as usize, "everything was said before a source moved");
-    // It goes in peace, and its sources come back.
+    // It ends in order, and the first takes its sources again.
     let moved = followed(&second);
     assert!(Command::new("kill").args(["-TERM", &second.child.id().to_string()]).status().unwrap().success());
     wait(&|| first.told(), || followed(&first) >= 6 + moved);

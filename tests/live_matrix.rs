@@ -27,7 +27,7 @@ fn said(id: &str, body: &str, more: Value) -> Value {
     event
 }
 
-/// A homeserver with these syncs, by the token that they follow. It fails where a sync is null, once.
+/// A homeserver with these syncs, by the token that they follow. A null sync fails once.
 fn homeserver(syncs: Vec<(&'static str, Value)>, others: fn(&Asked) -> Option<Value>) -> Platform {
     let syncs = Mutex::new(syncs);
     Platform::start(move |_, asked| -> Reply {

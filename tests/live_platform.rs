@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     /// The query's parameters, or those of a JSON body.
     pub(crate) given: BTreeMap<String, String>,
-    /// The body, where it is JSON.
+    /// The body, if it is JSON.
     pub(crate) body: Value,
     /// The header `authorization`.
     pub(crate) authorization: String,

@@ -15,7 +15,7 @@ use super::{
     skipped::skip,
 };
 
-/// The payloads of all files in which `is_one` finds them, by file; None where there is no folder.
+/// The payloads of all files in which `is_one` finds them, by file; `None` if there is no folder.
 fn recorded(test: &str, is_one: impl Fn(&Value) -> bool) -> Option<Vec<Value>> {
     let folder = std::env::var_os("RIPPLEMEM_DATA").map(|data| PathBuf::from(data).join("chat/exports/live"));
     let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
@@ -159,7 +159,7 @@ fn recorded_events_of_discord_become_turns() {
             let kind = event["type"].as_str().unwrap().trim_start_matches("GATEWAY_");
             send(&to, n, kind, event["data"].clone());
         }
-        // As Discord tells it: only ids.
+        // As Discord reports it: only ids.
         let gone = &messages[0];
         send(
             &to,

@@ -41,7 +41,7 @@ struct Workspace {
     messages: BTreeMap<Place, Value>,
     /// What was deleted.
     deleted: BTreeMap<Place, Value>,
-    /// Roots that had replies when they were first asked for: they stand in their thread.
+    /// Roots that had replies when they were first requested: their turns name their thread.
     found_with_replies: BTreeSet<Place>,
     second: u64,
     events: usize,
@@ -122,7 +122,7 @@ impl Workspace {
         )
     }
 
-    /// What a history tells of what was said since `before`: replies only in threads that began since.
+    /// What a history returns of the messages since `before`: replies only in threads that began since.
     fn told_since(&self, before: &BTreeSet<Place>) -> Vec<Place> {
         let root = |place: &Place| (place.0, self.messages[place]["thread_ts"].as_str().unwrap_or(&place.1).to_owned());
         self.messages.keys().filter(|place| !before.contains(&root(place))).cloned().collect()
@@ -218,7 +218,7 @@ fn export(workspace: &Workspace, directory: &Path) {
                 .map(|((_, ts), m)| (ts.clone(), m.clone()))
                 .collect()
         };
-        // What was deleted stands here as it was: the test deletes it behind.
+        // Deleted messages are here as they were: the test deletes them afterwards.
         let all: BTreeMap<String, Value> = of(&workspace.messages).into_iter().chain(of(&workspace.deleted)).collect();
         json(&format!("{name}/2040-01-01.json"), all.into_values().collect::<Vec<_>>().into());
     }
@@ -289,9 +289,8 @@ fn the_memory_of_a_slack_that_is_followed_is_that_of_its_final_state() {
     assert_eq!(found, expected);
 }
 
-/// The memory that is built from the final state of all that was heard: of the workspace in the bank
-/// `acme`, of other banks as it was heard last. `found_with_replies` are the roots that stand in their
-/// thread.
+/// The memory that is built from the final state of all that was received: of the workspace in the bank `acme`, of
+/// other banks as it was received last. `found_with_replies` are the roots whose turns name their thread.
 fn of_final_state(
     workspace: &Workspace,
     directory: &Path,
@@ -317,7 +316,7 @@ fn of_final_state(
         }
         let Some(TurnEvent::Turn(turn)) = exported.get_mut(&heard.turn) else { panic!("{heard:?}") };
         let place = place(&heard.turn);
-        // Nobody had replied to it yet when it was heard.
+        // Nobody had replied to it yet when it was received.
         if turn.thread.as_ref() == Some(&turn.turn) && !found_with_replies.contains(&place) {
             turn.thread = None;
         }
@@ -330,7 +329,7 @@ fn of_final_state(
         }
     }
     let unheard: Vec<&String> = exported.keys().filter(|turn| !seen.contains(*turn)).collect();
-    // What was said and deleted while nobody listened was never heard.
+    // What was said and deleted while nobody listened was never received.
     let is_deleted =
         |turn: &&&String| workspace.deleted.keys().any(|(channel, ts)| **turn == &format!("{channel}/{ts}"));
     assert_eq!(unheard.iter().filter(|turn| !is_deleted(turn)).count(), 0, "{unheard:?}");

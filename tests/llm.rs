@@ -93,7 +93,7 @@ fn transient_failures_are_retried() {
     assert!(took >= Duration::from_secs(1), "Retry-After: 1 was not honoured: {took:?}");
     let took = check("scripted+limited_date=1", "", Ok("correct"), 2, 1);
     assert!(took >= Duration::from_millis(500), "Retry-After with a date was not honoured: {took:?}");
-    // The probe is sent twice; it tells that the endpoint is the cause, and not the text.
+    // The probe is sent twice; it shows that the endpoint is the cause, not the text.
     check("scripted+error", "retries = 1", Err("status 500: The server had an error"), 4, 0);
     check("scripted+slow=3000", "timeout_seconds = 1\nretries = 0", Err("no reply in time (1 attempts)"), 2, 0);
 }

@@ -74,7 +74,7 @@ fn an_agent_remembers_recalls_and_forgets_over_http() {
     }
 }
 
-/// The folder with a package of npm, installed where that is possible; else the test is named as skipped.
+/// The folder with a package of npm, installed if possible; else the test is named as skipped.
 fn node_package(home: &Path, package: &str, test: &str) -> bool {
     let mut npm = Command::new("npm");
     // Without a network it gives up soon, and the test is skipped.
@@ -289,7 +289,7 @@ fn agents_share_a_directory_and_go_on_when_the_one_that_had_it_open_is_killed() 
     let mut third = Server::start(&pipeline);
     third.initialize();
     found(&third.call(2, "recall", asked(3)), 3);
-    // One that ends as it should leaves the directory to the others, too.
+    // A server that ends in order leaves the directory to the others, too.
     assert_eq!(second.close().0, Some(0));
     let forgotten = third.call(3, "forget", json!({"turn": "nobody said it"}));
     assert_eq!(forgotten["structuredContent"]["included"], true, "{forgotten}");
@@ -497,7 +497,7 @@ fn a_wrong_bank_is_refused_at_the_start() {
     fails(&super::support::ripplemem(&arguments(&pipeline, &["--bank", "../other"])), 1, &["--bank", "segment"]);
 }
 
-/// What curl and clients of other revisions send: no header, any header, and batches where the revision has them.
+/// What curl and clients of other revisions send: no header, any header, and batches if the revision has them.
 #[test]
 fn whatever_a_client_says_it_accepts_is_answered_in_json() {
     let home = tempfile::tempdir().unwrap();

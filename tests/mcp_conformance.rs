@@ -1,6 +1,6 @@
 //! The conformance suite of the Model Context Protocol against `/mcp`. Most of its scenarios call the tools, the
 //! resources and the prompts of a server made for it; each is named below with what we do not have. The test is
-//! named as skipped where npm reaches no network.
+//! named as skipped if npm reaches no network.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -124,7 +124,7 @@ fn each_route_of_mem0_asks_for_a_token_with_its_right_in_the_bank_of_the_ids() {
         let is_there = !format!("{path}{body}").contains("~none");
         assert_eq!(status, if is_there { 200 } else { 404 }, "{needed} at {method} {path}: {answer}");
     }
-    // What is of no entity: the token must be valid; lists and deletions reach its own banks.
+    // Requests without an entity: the token must be valid; lists and deletions reach its own banks.
     add();
     for path in ["/v1/ping/", "/v1/entities/", "/v1/summary/", "/v1/nothing/"] {
         assert_eq!(send(&service, "", "GET", path, &Value::Null).0, 401, "{path}");

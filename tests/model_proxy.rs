@@ -87,7 +87,7 @@ impl State {
             requests.push((serde_json::from_slice(&body).unwrap_or_default(), false));
             requests.len() - 1
         };
-        // One response a connection, so that its end is the connection's.
+        // One response per connection, so that its end is the connection's.
         let head = head.trim_end().to_owned() + "\r\nConnection: close\r\n\r\n";
         let mut server = TcpStream::connect(&self.upstream)?;
         server.write_all(head.as_bytes())?;

@@ -1,8 +1,8 @@
 //! Records of all platforms, changed at random, never make a reader panic or stop for good.
 //!
-//! In: exports written by hand, whose records are mutated: values become others, fields and bytes go or
-//! come. Seeded; a few thousand records, and as many as `RIPPLEMEM_MUTATED` says. Out: every reader ends,
-//! with turns, dead letters or an error that names the file.
+//! In: exports written by hand, whose records are mutated: values are replaced, fields and bytes are removed or added.
+//! Seeded; a few thousand records, and as many as `RIPPLEMEM_MUTATED` says. Out: every reader ends, with turns, dead
+//! letters or an error that names the file.
 
 use std::{
     collections::BTreeSet,
@@ -208,7 +208,7 @@ pub(crate) fn forms() -> Vec<Form> {
     ]
 }
 
-/// Times that are none, or that few write; and zones.
+/// Invalid and rare forms of times, and zones.
 const ODD_TIMES: [&str; 16] = [
     "2024-02-30T10:00:00Z",
     "2024-05-06T24:00:00Z",
@@ -266,7 +266,7 @@ pub(crate) fn mutate(value: &mut Value, dice: &mut Dice) {
             let at = dice.below(list.len() as u64) as usize;
             mutate(&mut list[at], dice);
         }
-        // A piece of the text is gone, or stands twice.
+        // A piece of the text is removed, or doubled.
         Value::String(text) if !text.is_empty() && dice.below(2) == 0 => {
             let cut = text.floor_char_boundary(dice.below(text.len() as u64) as usize);
             *text = if dice.below(2) == 0 { text[..cut].to_owned() } else { format!("{text}{}", &text[cut..]) };
@@ -418,8 +418,8 @@ fn every_record_is_stored_or_told() {
     }
 }
 
-/// Whatever stands around them, the words of a record of text are stored or in a dead letter, or a record, or a field of
-/// its head, was left out by name.
+/// Whatever is around them, the words of a text record are stored or in a dead letter, or the record, or a field of its
+/// head, was left out by name.
 #[test]
 fn no_words_of_a_text_disappear() {
     let forms: Vec<Form> = forms().into_iter().filter(|form| !form.is_json).collect();
@@ -467,7 +467,7 @@ fn no_words_of_a_text_disappear() {
         // Words in the head of a mail that still has a subject, which is stored, are in a type that cannot be read.
         let types = source.counts().unread.get("Content-Type").copied().unwrap_or_default();
         if missing.len() as u64 > skipped.values().sum::<u64>() + types {
-            // What stands around the first of them.
+            // The text around the first of them.
             let at = text.find(&word(missing[0])).unwrap();
             let around = text[text.floor_char_boundary(at.saturating_sub(200))..].chars().take(400).collect::<String>();
             lost.push(format!(
@@ -526,7 +526,7 @@ fn every_request_of_a_platform_is_stored_or_told() {
                 scramble(&mut body, &mut dice);
             }
             let sent = String::from_utf8_lossy(&body).into_owned();
-            // Of what Telegram sends again lately, nothing comes.
+            // A recent update that Telegram sends again gives nothing.
             let update = serde_json::from_str(&sent).ok().and_then(|sent: Value| sent["update_id"].as_i64());
             let is_again = update.is_some_and(|id| !updates.insert(id));
             let (durable, is_durable) = tokio::sync::oneshot::channel();

@@ -37,10 +37,10 @@ struct Call {
     stored: fn(&Value, &Value) -> u64,
 }
 
-/// The parts of a request; null where it has none.
+/// The parts of a request; null for those that it lacks.
 #[derive(Default)]
 struct Made {
-    /// Stands in the path.
+    /// The id in the path.
     id: Value,
     /// The parameters of the query, by name.
     query: Value,
@@ -213,7 +213,7 @@ fn of_turns() -> Vec<Call> {
     ]
 }
 
-/// Calls below `/v1` that are all in the query.
+/// Calls below `/v1` with everything in the query.
 fn of_queries() -> Vec<Call> {
     let get = |name, path, made| call(name, "GET", path, made, none);
     vec![
@@ -427,7 +427,7 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
         let (target, sent) = (made.target(call.path), unpacked(&bytes));
         let (status, answer) = answer_of(&service, call, &target, &bytes);
         let told = || format!("{} {n}: {status} {answer} of {target} {}", call.name, String::from_utf8_lossy(&bytes));
-        // Of Mem0's fields some are not offered; what an answer is to reflect may never come.
+        // Some of Mem0's fields are not offered; what an answer is to reflect may never come.
         let is_answered = status < 500
             || status == 501 && call.name.starts_with("mem0")
             || status == 504 && answer["code"] == "deadline";
@@ -462,7 +462,7 @@ fn no_request_fails_inside_and_each_turn_is_stored_or_refused() {
 #[test]
 fn an_unknown_field_with_words_is_told_by_its_name_wherever_turns_come_in() {
     const SECRET: &str = env!("CARGO_PKG_NAME");
-    // The envelope of a message of MCP belongs to its protocol; what stands in metadata is kept, whatever its name.
+    // The envelope of a message of MCP belongs to its protocol; metadata is kept, whatever its names.
     const OTHERS: [(&str, &[&str]); 3] =
         [("remember", &["", "/params"]), ("mem0 add", &["/metadata"]), ("mem0 update", &["/metadata"])];
     // How the routes of Mem0 refuse a field.

@@ -1,4 +1,4 @@
-//! How a service is, on either log: health, metrics, status, orders, log lines.
+//! Operating a service on either log: health, metrics, status, orders, log lines.
 
 use std::{
     fs,

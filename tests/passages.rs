@@ -116,7 +116,7 @@ fn an_edit_or_a_deletion_of_a_long_turn_leaves_what_was_never_there() {
     assert_eq!(census(&open(&pipeline(home.path(), ""))), census(&never), "after a restart");
 }
 
-/// A text of 1 MiB, the most that a turn may have; what is asked for stands at its end.
+/// A text of 1 MiB, the most that a turn may have; what the question asks for is at its end.
 fn document() -> String {
     let end = "\n\nThe spare key hangs behind the lighthouse calendar.";
     let mut document: String =
@@ -229,7 +229,7 @@ fn a_turn_of_a_mebibyte_is_whole_while_its_window_is_open_and_leaves_nothing_beh
     }
 }
 
-/// What was said on several lines stands on several lines, and is held as it was said.
+/// What was said on several lines is quoted on several lines, and is stored as it was said.
 #[test]
 fn line_breaks_come_through_a_tool_and_the_routes_of_mem0() {
     let home = tempfile::tempdir().unwrap();
@@ -329,7 +329,7 @@ fn persons_and_assistants_share_the_tokens_by_the_form_of_the_question() {
     assert!((0.1..0.6).contains(&task), "{task}");
 }
 
-/// Whatever is asked, and whatever it may cost, no context costs more.
+/// Whatever the question and its limit of tokens, no context costs more than the limit.
 #[test]
 fn no_context_costs_more_than_it_may() {
     let home = tempfile::tempdir().unwrap();

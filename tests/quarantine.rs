@@ -132,7 +132,7 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
     assert_eq!(service.replica().quarantined_banks(), 0);
 }
 
-/// The bank's export mends it, also where the log's record is the only one that differs.
+/// The bank's export mends it, even if the log's record is the only one that differs.
 #[test]
 fn an_import_of_the_banks_export_ends_its_quarantine() {
     let home = tempfile::tempdir().unwrap();
@@ -243,7 +243,7 @@ fn an_export_leaves_out_what_it_cannot_read_and_names_it() {
         assert!(err.contains(&format!("memory, partition 0, offset {offset} (bank sick")), "{word}: {err}");
         assert!(err.contains(word) && out.contains("1 records"), "{word}: {out} {err}");
         assert!(out.contains("1 unreadable records are not in the file"), "{word}: {out}");
-        // What it replaces may have the record.
+        // An existing file is not replaced: it may have the record.
         let (code, _, err) = command(&["export", "--bank", SICK, "--to", file, "--pipeline", &pipeline]);
         assert!(code == 1 && err.contains("exists"), "{word}: {code} {err}");
         let there = tempfile::tempdir().unwrap();
@@ -393,7 +393,7 @@ fn a_start_names_the_record_whose_turns_are_lost() {
     assert!(!warnings.contains(SICK), "{warnings}");
 }
 
-/// The first record of a bank, alone in its read: it replaces nothing, so no row of a snapshot is its.
+/// The first record of a bank, alone in its read: it replaces nothing, so no row of a snapshot belongs to it.
 #[test]
 fn the_unreadable_record_of_a_new_bank_is_a_point_of_the_past() {
     let home = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ impl Client {
     pub(crate) fn new(broker: &Broker, prefix: &str) -> Self {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", broker.bootstrap()).set("group.id", "test").set("enable.auto.commit", "false");
-        // As Java clients choose, and this project.
+        // The partitioner of Java clients, and of this project.
         config.set("partitioner", "murmur2_random");
         let (producer, consumer): (BaseProducer, BaseConsumer) = (config.create().unwrap(), config.create().unwrap());
         let mut list = TopicPartitionList::new();

@@ -235,7 +235,7 @@ fn a_window_on_which_the_endpoint_fails_every_time_stops_no_other() {
     }
 }
 
-/// An endpoint whose context is smaller than anybody told is sent halves, down to single turns.
+/// An endpoint whose context is smaller than configured is sent halves, down to single turns.
 #[test]
 fn a_window_that_the_endpoint_finds_too_long_is_sent_in_halves() {
     let server = ScriptedModel::start(&[]);
@@ -537,7 +537,7 @@ fn ask_prints_an_answer_with_its_citations() {
     fails(&output, 1, &["gpt-17", "does not exist", "llm.model"]);
 }
 
-/// What became void is nowhere in a pipe, and the JSON form has the answer, its lines and what it took.
+/// A reply that was replaced never reaches a pipe, and the JSON form has the answer, its lines and its cost.
 #[test]
 fn an_answer_in_a_pipe_is_printed_once_and_json_has_all_of_it() {
     for model in ["scripted+violating=1", "scripted+dropped=1", "scripted+truncated=1", "scripted+repeating=1"] {

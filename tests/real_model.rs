@@ -38,8 +38,7 @@ struct RealModel {
     endpoint: String,
 }
 
-/// The server, started by the first test that needs it; one test at a time uses it. None where it cannot be
-/// installed.
+/// The server, started by the first test that needs it; one test at a time uses it. `None` if it cannot be installed.
 fn model(test: &str) -> Option<(MutexGuard<'static, Option<RealModel>>, ModelProxy)> {
     static SERVER: Mutex<Option<RealModel>> = Mutex::new(None);
     let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +76,7 @@ fn settings(proxy: &ModelProxy, home: &Path, more: &str) -> Pipeline {
     super::support::pipeline(home, &text)
 }
 
-/// The exit code where some replies could not be used.
+/// The exit code if some replies could not be used.
 const REJECTED: i32 = 3;
 
 const READS: &str = "extract.extractor = \"llm\"";

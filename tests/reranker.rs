@@ -1,4 +1,4 @@
-//! A reranker in a pipeline file: what it does to answers, over HTTP and of the past, and to explanations, and where it
+//! A reranker in a pipeline file: its effect on answers, over HTTP and about the past, and on explanations, and when it
 //! takes no part.
 
 use std::{collections::BTreeMap, io::Read};

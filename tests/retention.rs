@@ -23,10 +23,10 @@ use super::{
 };
 
 const DAY_MS: i64 = 86_400_000;
-/// Words of the turns that go.
+/// Words of the turns that are deleted.
 const OLD: &str = "the vermilion submarine of Zanzibar";
 
-/// Of `acme` 90 days stay, of `acme/support` the last two turns, too; `acme/legal` is held, and `acme2` is another.
+/// `acme` keeps 90 days, `acme/support` also its last two turns; `acme/legal` is held, and `acme2` has no rule.
 const RULES: &str = r#"
 [[retention]]
 bank = "acme"
@@ -76,7 +76,7 @@ fn held(service: &PipelineDriver, name: &str) -> Vec<String> {
     held.iter().map(|held| held.turn.turn.clone()).collect()
 }
 
-/// What no rule of a pipeline keeps at a time.
+/// The turns that have expired by a pipeline's rules at a time.
 fn outlived(pipeline: &Pipeline, service: &PipelineDriver, now_ms: i64) -> Vec<ExpiredTurns> {
     RetentionRunner::of(pipeline, service.log()).scan(now_ms).unwrap().outlived
 }
@@ -141,7 +141,7 @@ fn rules_delete_exactly_what_they_do_not_keep_and_a_replay_gives_the_same() {
     append(&mut made_again, &turns.iter().map(|record| event(record.value.as_deref().unwrap())).collect::<Vec<_>>());
     assert_eq!(census(&made_again), after);
 
-    // Their words go as those of any operation; another bank keeps its own.
+    // Their words are erased as those of any operation; another bank keeps its own.
     assert_eq!(service.erase().unwrap().turns, 5);
     for (name, expected) in [("acme", ErasureVerdict::Gone), ("acme2", ErasureVerdict::Stored)] {
         let words = format!("in {name} I saw {OLD}");
@@ -261,7 +261,7 @@ fn the_command_counts_and_deletes_and_every_transport_refuses_what_is_held() {
     assert_eq!(run(&["turns", "--bank", "acme", "--json"]).lines().count(), 3);
 }
 
-/// Waits until the service has looked at every bank.
+/// Waits until the service has checked every bank.
 fn service_has_looked(service: &HttpService, home: &Path) {
     let begun = Instant::now();
     while service.get("/v1/status")["retention"]["looked"].is_null() {

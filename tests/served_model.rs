@@ -52,7 +52,7 @@ fn a_memory_with_served_vectors_embeds_each_text_once() {
     let before = server.requests().len();
     let again = open(&settings).unwrap();
     assert_eq!((census(&again), ask(&again, "sample/harbour", question)), (made, evidence));
-    // After a restart only the question, its first-person wording and targets are embedded, one a request.
+    // After a restart only the question, its first-person wording and targets are embedded, one per request.
     let later = &server.requests()[before..];
     assert!(
         (2..6).contains(&later.len()) && later.iter().all(|r| r["input"].as_array().unwrap().len() == 1),
@@ -320,7 +320,7 @@ fn an_endpoint_that_serves_another_model_is_away() {
     assert!(error.to_string().contains("64 components after vectors of 32; the endpoint now serves another model"));
 }
 
-/// What questions find is over once extraction has vectors, and a `Retry-After` holds for both.
+/// What questions learn is discarded once extraction has vectors, and a `Retry-After` holds for both.
 #[test]
 fn questions_and_extraction_share_what_they_know_of_an_endpoint() {
     let server = ScriptedModel::start(&[]);

@@ -1,4 +1,4 @@
-//! What a test says past the harness, which hides the output of passed tests.
+//! Prints past the test harness, which hides the output of passed tests.
 
 /// Reports a skipped test.
 pub(crate) fn skip(test: &str, why: &str) {

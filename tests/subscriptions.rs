@@ -43,7 +43,7 @@ fn asked(client: &HttpClient, bank: &str, text: &str) -> Evidence {
     evidence_of(&answer)
 }
 
-/// What asking afresh gives, and the offset of the memory that all of it reflects; none where its parts reflect
+/// What asking afresh gives, and the offset of the memory that all of it reflects; `None` if its parts reflect
 /// different ones, or the bank holds nothing.
 fn asked_as_of(client: &HttpClient, bank: &str, text: &str) -> Option<(u64, Evidence)> {
     let ask = json!({"bank": bank, "text": text}).to_string();
@@ -198,12 +198,12 @@ fn one_who_comes_back_gets_what_changed_since_or_everything_anew() {
     assert_eq!(followed.evidence(), asked(&service, "a", text));
     for unknown in ["0123456789abcdef-3", "x", &format!("{id}9")] {
         let mut stream = EventStream::open(&service, &format!("{}&last_event_id={unknown}", path("a", text)), "");
-        let mut anew = Followed::default();
-        anew.reach(&mut stream, now);
-        assert_eq!(anew.seen[..2], ["reset", "snapshot"], "{unknown}");
-        assert_eq!(anew.evidence(), followed.evidence());
+        let mut rebuilt = Followed::default();
+        rebuilt.reach(&mut stream, now);
+        assert_eq!(rebuilt.seen[..2], ["reset", "snapshot"], "{unknown}");
+        assert_eq!(rebuilt.evidence(), followed.evidence());
     }
-    // Without a stream: one answer, at once where something changed, else after the wait.
+    // Without a stream: one answer, at once if something changed, else after the wait.
     let poll = |more: &str| service.get(&format!("{}{more}", path("a", text)));
     let first = poll("&wait_ms=0");
     assert_eq!(first["snapshot"].as_array().unwrap().len(), followed.evidence().len());
@@ -329,7 +329,7 @@ fn a_wrong_subscription_gets_a_problem_and_no_stream() {
     }
 }
 
-/// A hundred who never read: others are served, and what is kept for them does not grow.
+/// A hundred followers who never read: others are served, and what is kept for them does not grow.
 #[test]
 fn those_who_never_read_hold_up_nobody_and_cost_little() {
     let home = tempfile::tempdir().unwrap();
@@ -407,7 +407,7 @@ fn a_unit_is_shown_with_its_neighbours_and_why_they_are_linked() {
     }
 }
 
-/// In one piece, as events, and refused by the name of the setting where no model is set.
+/// In one piece, as events, and refused with the name of the setting if no model is set.
 #[test]
 fn a_question_is_answered_in_words_where_a_model_is_set() {
     let home = tempfile::tempdir().unwrap();
@@ -494,7 +494,7 @@ fn answers_that_no_model_gives_are_bounded_and_delay_nothing_else() {
     assert!(text.starts_with("HTTP/1.1 500") && text.contains("no answer in words"), "{text}");
 }
 
-/// How far a bank reaches, and snapshots, which only who may administer sees.
+/// Up to which offset a bank is complete, and snapshots, which only administrators see.
 #[test]
 fn a_bank_says_how_far_it_reaches_and_snapshots_are_taken_and_listed() {
     let home = tempfile::tempdir().unwrap();

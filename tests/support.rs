@@ -60,7 +60,7 @@ pub(crate) fn ask(service: &PipelineDriver, bank: &str, text: &str) -> Evidence 
     service.ask(&question).unwrap()
 }
 
-/// One turn a line, minutes apart: (id, speaker, text).
+/// One turn per line, minutes apart: (id, speaker, text).
 pub(crate) fn lines(bank: &str, session: &str, turns: &[(&str, &str, &str)]) -> String {
     turns
         .iter()
@@ -95,7 +95,7 @@ pub(crate) fn fails(output: &Output, code: i32, words: &[&str]) {
     }
 }
 
-/// A line of what the system says of a process's memory, such as `VmRSS:`, in KiB.
+/// A line of the system's report on a process's memory, such as `VmRSS:`, in KiB.
 pub(crate) fn memory_kib(process: u32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
@@ -108,7 +108,7 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// None, with the test reported as skipped, where the package cannot be installed.
+    /// `None`, with the test reported as skipped, if the package cannot be installed.
     pub(crate) fn with(package: &str, test: &str) -> Option<Self> {
         let script = Path::new(super::ROOT).join("scripts/python_packages.py");
         let output = Command::new(script).arg(package).output().unwrap();
@@ -143,7 +143,7 @@ pub(crate) fn rows(python: &Python, directory: &str) -> Vec<serde_json::Value> {
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What work gives, and the warnings that it logs on this thread.
+/// What `work` returns, and the warnings that it logs on this thread.
 pub(crate) fn with_warnings<T>(work: impl FnOnce() -> T) -> (T, String) {
     let lines: Arc<Mutex<Vec<u8>>> = Arc::default();
     let writer = Lines(Arc::clone(&lines));
@@ -199,7 +199,7 @@ pub(crate) fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
     }
 }
 
-/// Whether this machine has the reranker; the test is named as skipped where it has none.
+/// Whether this machine has the reranker; if not, the test is named as skipped.
 pub(crate) fn has_reranker(test: &str) -> bool {
     let homes = asset_paths::homes();
     let wanted = required_files(std::env::consts::ARCH, &[RERANKER.to_owned()]).unwrap_or_default();

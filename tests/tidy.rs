@@ -1,6 +1,7 @@
 //! The rules of structure that no compiler keeps: which room of a crate may import which, what the memory is
 //! built on, a contract at the top of every file, files short enough to read, pure rooms that stay pure, one module
-//! style, module roots without bodies, and no circles of imports (decision 47).
+//! style, module roots without bodies, log lines in one file per crate, no circles of imports, and no type name twice
+//! (decision 47).
 
 use std::{
     collections::BTreeMap,
@@ -235,6 +236,28 @@ fn a_mod_rs_holds_no_bodies() {
     }
 }
 
+/// An operator finds every line, its level and its fields there.
+#[test]
+fn log_lines_stand_in_the_log_events_of_their_crate() {
+    // The logs themselves begin there, and the program has one line of its own.
+    const ELSEWHERE: [&str; 2] = ["terminal/logs.rs", "cli/serve.rs"];
+    let macros = ["debug!(", "info!(", "warn!(", "error!("];
+    let is_line = |line: &&str| {
+        let line = line.trim_start();
+        !line.starts_with("//") && macros.iter().any(|name| line.contains(name))
+    };
+    let mut seen = 0;
+    for (file, text) in sources().into_iter().filter(|(file, _)| !is_test(file)) {
+        if file.ends_with("log_events.rs") {
+            seen += text.lines().filter(is_line).count();
+        } else if !ELSEWHERE.iter().any(|path| file == Path::new(path)) {
+            let line = code(&text).lines().find(is_line);
+            assert_eq!(line, None, "{}: write it in the crate's log_events.rs", file.display());
+        }
+    }
+    assert!(seen > 50, "the log lines were found: {seen}");
+}
+
 /// The first line of every item with a body, tests left out.
 fn bodies(text: &str) -> Vec<String> {
     let has_body = |line: &&str| {
@@ -268,6 +291,27 @@ fn files_of_a_crate_import_in_no_circle() {
         let circles = circles(&files);
         assert!(circles.is_empty(), "files of {of} import each other: {circles:#?}");
     }
+}
+
+/// A name that stands for two things misleads a reader who searches for it.
+#[test]
+fn no_type_name_stands_twice() {
+    let mut defined: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (file, text) in sources().into_iter().filter(|(file, _)| !is_test(file)) {
+        for line in code(&text).lines() {
+            let item = line.strip_prefix("pub").map_or(line, |rest| rest.split_once(' ').map_or("", |(_, item)| item));
+            let item = item.trim_start_matches("super) ").trim_start_matches("crate) ");
+            if let Some((kind, rest)) = item.split_once(' ')
+                && ["struct", "enum", "trait", "type"].contains(&kind)
+            {
+                let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap();
+                defined.entry(name.to_owned()).or_default().push(file.clone());
+            }
+        }
+    }
+    assert!(defined.len() > 1_500, "the types were found: {}", defined.len());
+    let twice: Vec<_> = defined.iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(twice.is_empty(), "name each for what it is of: {twice:#?}");
 }
 
 /// What continuous integration installs is there, so the tests that need it run: none of them may be skipped.

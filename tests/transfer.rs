@@ -294,7 +294,7 @@ fn an_invalid_file_is_refused_before_anything_is_written() {
     assert!(error.contains("bank nobody") && fs::read(&zst).unwrap() == bytes, "{error}");
 }
 
-/// Where settings differ only edges may, and the report names the settings.
+/// If settings differ, only edges may, and the report names the settings.
 #[test]
 fn an_import_under_other_settings_reports_them() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,6 +1,6 @@
-//! The TypeScript client against the real program: `tests/node/typescript_check.mjs` has the checks, `typescript_page.mjs`
-//! runs what `docs/typescript.md` says with the package that npm installs. On Node, and with `RIPPLEMEM_RUNTIMES=all`
-//! on Deno and Bun, too; what npm cannot install is named as skipped.
+//! The TypeScript client against the real program: `tests/node/typescript_check.mjs` has the checks,
+//! `typescript_page.mjs` runs what `docs/typescript.md` says with the package that npm installs. On Node, and with
+//! `RIPPLEMEM_RUNTIMES=all` on Deno and Bun, too; what npm cannot install is named as skipped.
 
 use std::{
     path::{Path, PathBuf},
@@ -56,7 +56,7 @@ fn of_npm(package: &str) -> Result<PathBuf, String> {
     if runs { Ok(program) } else { Err(format!("{package} does not run here")) }
 }
 
-/// The commands that run a script: that of Node, and those of the other runtimes where they are asked for.
+/// The commands that run a script: that of Node, and those of the other runtimes if they are requested.
 fn runtimes(test: &str) -> &'static [Vec<String>] {
     static RUNTIMES: OnceLock<Vec<Vec<String>>> = OnceLock::new();
     if package(test).is_none() {

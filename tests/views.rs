@@ -88,7 +88,7 @@ fn a_token_learns_what_it_gives_and_no_secret() {
     super::kafka::wait(&String::new, || view(&limited).0 == 401);
     assert!(service.stop());
 
-    // Where no token is asked for, everybody may do everything.
+    // If no token is required, everybody may do everything.
     let open = tempfile::tempdir().unwrap();
     pipeline_file(open.path(), "");
     let service = HttpService::of(open.path());
@@ -353,7 +353,7 @@ fn other_end<'e>(of: &str, a: &'e str, b: &'e str) -> Option<&'e str> {
     if of == a { Some(b) } else { (of == b).then_some(a) }
 }
 
-/// What a stream tells up to the progress with this many units: names and data, and the progress's id.
+/// What a stream sends up to the progress with this many units: names and data, and the progress's id.
 fn told(stream: &mut EventStream, units: u64) -> (Vec<(String, Value)>, String) {
     let mut events = Vec::new();
     loop {
@@ -381,7 +381,7 @@ fn what_happens_in_a_bank_is_told_as_it_happens_and_once_to_who_comes_back() {
     let mut stream = open("");
     let (nothing, begin) = told(&mut stream, 0);
     assert!(nothing.is_empty(), "the bank begins with its first turn");
-    // What happens in another bank is not told.
+    // What happens in another bank is not sent.
     put(&service, "", &["b"]);
     put(&service, "", &["a"]);
     let (came, with_one) = told(&mut stream, 1);
@@ -412,8 +412,8 @@ fn what_happens_in_a_bank_is_told_as_it_happens_and_once_to_who_comes_back() {
     assert!(service.stop());
 }
 
-/// Who may read a bank learns that a record of it was rejected and why, but not what it said; what names no bank is
-/// told to nobody.
+/// Readers of a bank learn that a record of it was rejected and why, but not what it said; a record that names no bank
+/// is reported to no one.
 #[test]
 fn a_rejected_record_of_a_bank_is_told_without_its_words() {
     let home = tempfile::tempdir().unwrap();

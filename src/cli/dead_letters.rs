@@ -1,8 +1,8 @@
 //! `ripplemem dead-letters`.
 //!
-//! In: what dead letters have in common: words, senders, reasons, sources, a bank. Out: how many there are and the
-//! latest; with `--remove`, once the user agrees, their removal from every stored byte. On Kafka they are listed, and
-//! leave their topic as its settings say.
+//! In: a selection of dead letters, by words, senders, reasons, sources or bank. Out: their number and the latest ones;
+//! with `--remove`, once the user agrees, they are removed from every stored byte. On Kafka they are only listed; the
+//! topic's retention removes them.
 
 use std::{
     io::{BufRead as _, IsTerminal as _},
@@ -26,7 +26,7 @@ use super::{
     memory_args::MemoryArgs,
 };
 
-/// Characters of a record in a line.
+/// The number of characters of a record that its line shows.
 const BEGINNING: usize = 80;
 
 /// List the records that were rejected (dead letters), or remove them.
@@ -105,7 +105,7 @@ impl DeadLettersArgs {
     }
 }
 
-/// What becomes of the letters.
+/// How the selected dead letters are shown, and whether they are removed.
 struct DeadLetterOptions {
     limit: usize,
     json: bool,
@@ -171,7 +171,7 @@ impl DeadLetterOptions {
         Ok(())
     }
 
-    /// Whether the letters are to be removed.
+    /// Whether the dead letters are to be removed; asks the user without `--yes`.
     fn is_agreed(&self, count: u64) -> Result<bool> {
         if !self.remove || count == 0 || self.yes {
             return Ok(self.remove && count > 0);

@@ -3,8 +3,8 @@
 //! In: two sample dialogues, which are part of the program. Out: three questions with the context that an agent gets.
 //! The first is about a conversation with an assistant, from which passages are quoted. The second is about the chats
 //! of three friends: its evidence is in several turns, and all of them are quoted. The third is for the paper's
-//! profile, whose first hop is narrow: it misses a part of the evidence, and the expansion finds the rest. It fails
-//! when no question of a sample shows this, so that the demo never claims what it does not show. With `--console`
+//! profile, whose first hop is narrow: it misses a part of the evidence, and the expansion finds the rest. The command
+//! fails if no question of a sample shows this, so that the demo never claims what it does not show. With `--console`
 //! both dialogues are then served, in each profile, until a signal ends it. Writes only below a temporary directory.
 
 use std::{collections::BTreeSet, fs, path::Path, process::ExitCode};

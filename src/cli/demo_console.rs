@@ -17,12 +17,11 @@ use ripplemem::Memory;
 use terminal::{print, stop_by_signal};
 use types::config::{Pipeline, SourceSettings};
 
-/// Reads of a sample in the served memory, which follows them one by one: the end of each is a moment that can be
-/// asked about.
+/// The number of reads in which the memory takes a sample. The end of each read is a point that can be asked about.
 const READS: usize = 4;
-/// A read of the samples is reflected long before.
+/// The longest wait until answers reflect a read of a sample, which usually takes far less.
 const MAX_WAIT: Duration = Duration::from_secs(300);
-/// Time between two looks whether a service listens.
+/// Time between two checks whether a service listens.
 const POLL: Duration = Duration::from_millis(50);
 /// The first port that is tried.
 const PORT: u16 = 8321;
@@ -50,7 +49,7 @@ pub(super) fn serve(directory: &Path, profiles: &[&str], samples: &[&str]) -> Re
         memory.close()?;
         pipelines.push(pipeline);
     }
-    // All of them are held until each is known, so that no two are the same.
+    // Every port is held until all are chosen, so that no two are the same.
     let ports: Vec<TcpListener> = (PORT..).take(pipelines.len()).map(free_port).collect::<Result<_>>()?;
     for (pipeline, port) in pipelines.iter_mut().zip(ports) {
         pipeline.http.listen = port.local_addr().context("an address of this machine")?.to_string();
@@ -62,7 +61,7 @@ pub(super) fn serve(directory: &Path, profiles: &[&str], samples: &[&str]) -> Re
             let listen = &pipeline.http.listen;
             while TcpStream::connect(listen).is_err() {
                 if service.is_finished() {
-                    // The others end, too, so that its error is shown at once.
+                    // The other services end, too, so that the error of this one is shown at once.
                     stop.store(true, Ordering::Relaxed);
                     break;
                 }
@@ -82,7 +81,7 @@ pub(super) fn serve(directory: &Path, profiles: &[&str], samples: &[&str]) -> Re
     })
 }
 
-/// Puts turns, and waits until answers reflect them.
+/// Writes turns into the memory, and waits until answers reflect them.
 fn put(memory: &Memory, directory: &Path, turns: &str) -> Result<()> {
     let path = directory.join("turns.jsonl");
     fs::write(&path, turns).with_context(|| format!("{}: cannot be written", path.display()))?;
@@ -96,7 +95,7 @@ fn put(memory: &Memory, directory: &Path, turns: &str) -> Result<()> {
     Ok(())
 }
 
-/// This port, or another where it is taken.
+/// A listener on this port, or on another one if it is taken.
 fn free_port(port: u16) -> Result<TcpListener> {
     let local = Ipv4Addr::LOCALHOST;
     let bound = TcpListener::bind((local, port)).or_else(|_| TcpListener::bind((local, 0)));

@@ -1,7 +1,7 @@
 //! `ripplemem export`.
 //!
-//! In: a bank. Out: a file with everything that the memory holds about it, also while a service has the log; exit code 3
-//! if one of its records cannot be read.
+//! In: a bank. Out: a file with everything that the memory holds about it, also while a service has the log open; exit
+//! code 3 if one of its records cannot be read.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,9 +1,8 @@
 //! `ripplemem forget`.
 //!
-//! In: turns of a bank, by their ids or by what they have in common. Out: their deletion, which is durable and which
-//! answers reflect. With the log on Kafka, the deletions are only written to the turns topic; a running service reads
-//! them, and notes what became of them. Turns that are not named by ids are first counted and shown, and only deleted
-//! once the user agrees.
+//! In: turns of a bank, by their ids or by a selector. Out: they are deleted durably, and answers reflect it. With the
+//! log on Kafka, the deletions are only written to the turns topic; a running service reads them, and writes the
+//! receipts. Turns that are not named by ids are first counted and shown, and only deleted once the user agrees.
 
 use std::{
     collections::HashSet,
@@ -118,7 +117,7 @@ impl ForgetArgs {
     }
 }
 
-/// Deletes what a selector takes, once somebody agrees; what was decided.
+/// Deletes the turns that a selector takes, if the user agrees; returns the decision.
 fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &ForgetOptions) -> Result<ForgetDecision> {
     ensure!(
         !select.is_empty(),
@@ -188,7 +187,7 @@ fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &Fo
     Ok(ForgetDecision::Delete)
 }
 
-/// Prints a line about turns; with `json`, where it does not stand among the receipts.
+/// Prints a line about turns: to stdout, or with `json` to stderr, since stdout then has the receipts.
 fn tell(line: &str, json: bool) -> Result<()> {
     if json {
         say(line);
@@ -197,7 +196,7 @@ fn tell(line: &str, json: bool) -> Result<()> {
     print(&format!("{line}\n"))
 }
 
-/// Says what was deleted, and what became of it.
+/// Prints how many turns were deleted, and the receipt.
 fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Result<()> {
     match receipt {
         Some(receipt) if json => print(&format!("{}\n", serde_json::to_string(receipt)?)),
@@ -208,7 +207,7 @@ fn show(bank: &Bank, deleted: u64, receipt: Option<&Receipt>, json: bool) -> Res
     }
 }
 
-/// Says what was written to the topics, and what became of it.
+/// Prints how many deletions were written to the turns topic, and the receipt.
 fn show_on_kafka(pipeline: &Pipeline, deleted: &DurableDeletion, json: bool) -> Result<()> {
     let DurableDeletion { written, operation } = deleted;
     let of_this = |receipt: &Receipt| receipt.operation == operation.operation;
@@ -233,18 +232,18 @@ struct ForgetOptions {
     json: bool,
 }
 
-/// What becomes of the turns that a selector takes.
+/// What is done with the turns that a selector takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ForgetDecision {
     Delete,
-    /// There are none, as after the same request.
+    /// No turn is selected, for example because the same request was made before.
     NoneLeft,
     /// It is a dry run, or the user said no.
     Keep,
 }
 
 impl ForgetOptions {
-    /// Shows the turns, says how many dead letters go with them, and returns what to do.
+    /// Shows the turns, says how many dead letters are removed with them, and returns what to do.
     fn decide(&self, bank: &Bank, count: u64, letters: u64, latest: &[TurnView]) -> Result<ForgetDecision> {
         if letters > 0 {
             tell(&format!("bank {bank}: {letters} dead letters of the same speaker or bank"), self.json)?;
@@ -288,7 +287,7 @@ fn each_once(turns: &[String], mut whole: impl FnMut(String) -> Result<String>) 
     Ok(ids)
 }
 
-/// Deletes turns by their ids or short ids; by their ids, whether the memory holds them or not.
+/// Deletes turns by their ids or short ids. A whole id is deleted even if the memory does not hold the turn.
 fn forget_ids(pipeline: &Pipeline, bank: &Bank, turns: &[String], json: bool) -> Result<ExitCode> {
     Selector { turns: turns.to_vec(), ..Selector::default() }.check()?;
     if pipeline.log.kind == LogKind::Kafka {

@@ -1,7 +1,7 @@
-//! What became of operations that forgot turns, and erasing now: parts of `ripplemem forget`.
+//! The receipts of deletions, and erasing at once: parts of `ripplemem forget`.
 //!
-//! In: a memory that is opened here, or the process that has it open; on Kafka, what the services noted. Out: receipts,
-//! and what erasing took.
+//! In: a memory that is opened here, or the process that has it open; on Kafka, what the services wrote. Out: receipts,
+//! and how much was erased.
 
 use std::process::ExitCode;
 
@@ -66,7 +66,7 @@ pub(super) fn receipt_line(receipt: &Receipt) -> String {
     format!("{operation}  bank {bank}: {turns} turns{letters}, {asked} at {requested:.0}, {stage}{at}{due}")
 }
 
-/// Erases what was deleted, and says what that took.
+/// Erases what was deleted, and prints how much was erased.
 pub(super) fn erase_now(pipeline: &Pipeline, json: bool) -> Result<ExitCode> {
     ensure_embedded(pipeline)?;
     let erased = match open_or_reach(pipeline)? {
@@ -82,14 +82,14 @@ pub(super) fn erase_now(pipeline: &Pipeline, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What erasing took, in a line.
+/// How much was erased, in a line.
 pub(super) fn erased_line(erased: ErasureReport) -> String {
     let ErasureReport { turns, dead_letters, rewritten_bytes } = erased;
     let megabytes = rewritten_bytes as f64 / 1e6;
     format!("erased: {turns} records of turns and {dead_letters} dead letters emptied; {megabytes:.1} MB rewritten")
 }
 
-/// Refuses what works on a log in a directory alone.
+/// Returns an error unless the log is in a directory.
 pub(super) fn ensure_embedded(pipeline: &Pipeline) -> Result<()> {
     ensure!(
         pipeline.log.kind != LogKind::Kafka,

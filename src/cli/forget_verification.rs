@@ -1,7 +1,7 @@
 //! Whether words are gone from every stored byte: `ripplemem forget --verify`.
 //!
 //! In: words, from arguments or standard input; without words, the fingerprints that operations left. Out: gone,
-//! pending or stored, each with its exit code, and where they lie. The words are neither printed nor written.
+//! pending or stored, each with its exit code, and where they were found. The words are neither printed nor written.
 
 use std::{io::BufRead as _, process::ExitCode, time::Instant};
 
@@ -19,7 +19,7 @@ use super::{forget_receipts::ensure_embedded, memory_access::lock_holder};
 /// The exit code while words are still to be erased in time.
 const PENDING: u8 = 3;
 
-/// Looks for words, or for fingerprints where none are given, and says what became of them.
+/// Looks for words, or for fingerprints if none are given, and prints whether they are gone.
 pub(super) fn verified(pipeline: &Pipeline, given: Vec<String>) -> Result<ExitCode> {
     ensure_embedded(pipeline)?;
     let by_fingerprints = given.is_empty();
@@ -58,7 +58,7 @@ pub(super) fn verified(pipeline: &Pipeline, given: Vec<String>) -> Result<ExitCo
     Ok(code)
 }
 
-/// Looks for the fingerprints of all operations, and says what became of each. The worst of them is the exit code.
+/// Looks for the fingerprints of all operations, and prints a line for each. The worst of them is the exit code.
 fn operations_verified(pipeline: &Pipeline, receipts: &[Receipt]) -> Result<ExitCode> {
     let started = Instant::now();
     let VerificationReport { operations, search } = verify_operations(pipeline, receipts, jiff::Timestamp::now())?;

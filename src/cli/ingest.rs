@@ -120,8 +120,8 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     finish(pipeline, rejects, all_usable)
 }
 
-/// Passes turns on to another process. Only that process's log would say which turns its model does not read, so this
-/// command says it, too.
+/// Passes turns on to another process. Which turns its model does not read is only in that process's log lines, so this
+/// command prints it, too.
 fn hand_on(
     pipeline: &Pipeline,
     source: &mut dyn TurnSource,

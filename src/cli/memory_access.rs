@@ -1,7 +1,7 @@
 //! The memory that a command works on: opened here, or reached in the process that has it open.
 //!
-//! In: a pipeline with an embedded log. Out: its service, or the process that holds the directory's lock
-//! and serves it; likewise one topic of a log. If the holder serves nothing, the result is the lock's error.
+//! In: a pipeline with an embedded log. Out: its service, or the process that holds the directory's lock and serves it;
+//! likewise one topic of a log. If the holder of the lock serves nothing, the result is the lock's error.
 
 use anyhow::Result;
 use logs::{LogError, TopicView, WritePosition};

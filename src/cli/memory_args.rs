@@ -1,6 +1,6 @@
 //! The arguments that say which memory a command works on.
 //!
-//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline. If none of them says it, the log is in the user's own
+//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline. Without any of them, the log is in the user's own
 //! data directory, so that a command finds the same memory wherever it is called; a `ripplemem-data` in the working
 //! directory takes precedence.
 

@@ -11,7 +11,7 @@ const ELSEWHERE: [(&str, &str); 3] = [
 /// Command of the whole program -> the feature that adds it.
 const OF_KAFKA: &str = "repair";
 
-/// Says where a command is that this program lacks; `None` if it has the command, or nobody has.
+/// Says where to find a command that this program lacks; `None` if it has the command, or no program has it.
 pub(crate) fn missing_command_hint(command: &str) -> Option<String> {
     if let Some((_, place)) = ELSEWHERE.iter().find(|(name, _)| *name == command) {
         return Some(format!("{command}: {place}"));

@@ -14,7 +14,7 @@ pub(crate) fn print_reading(pipeline: &Pipeline, finished: &ModelExtractionRepor
     if *read + *refused + *left > 0 {
         print(&format!("{}: {read} windows read, {refused} not usable, {left} left to read\n", pipeline.llm.model))?;
     }
-    // Without a window that is left, it says nothing of the reading, and may be over.
+    // If no window is left, the problem does not concern this reading, and may be over.
     if let Some(problem) = problem.as_ref().filter(|_| *left > 0) {
         say(&format!("{problem}; {next}"));
     }

@@ -15,7 +15,7 @@ use types::config::LogKind;
 
 use super::memory_args::MemoryArgs;
 
-/// Bytes of a value in words.
+/// The bytes of a value that are shown.
 const SHOWN: usize = 1_000;
 
 /// Show the records on Kafka that block a bank or a partition because they cannot be read, and write new values.
@@ -90,7 +90,7 @@ fn in_words(record: &UnreadableKafkaRecord) -> String {
     format!("{}: {what}\n  key: {}\n  value: {value}\n  {problem}\n  {remedy}", name_of(record), readable(key))
 }
 
-/// The beginning of a value as [`readable`], since one of the memory may have megabytes.
+/// The beginning of a value as [`readable`], since a record of the memory topic may have megabytes.
 fn beginning(bytes: &[u8]) -> String {
     let whole = readable(bytes);
     match whole.get(..whole.floor_char_boundary(SHOWN)).filter(|begin| begin.len() < whole.len()) {

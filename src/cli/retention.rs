@@ -1,8 +1,8 @@
 //! `ripplemem retention`.
 //!
 //! In: a pipeline file with rules of retention, and a directory that no service has open; or a log on Kafka, beside its
-//! services. Out: how many turns no rule keeps, by bank and rule; and their deletion, unless only the numbers were
-//! asked for. Exit code 3 if a bank could not be looked at, which is named. A running service applies its rules itself.
+//! services. Out: how many turns no rule keeps, by bank and rule; they are deleted, except in a dry run. Exit code 3 if
+//! a bank is quarantined; it is named, and no rule is applied to it. A running service applies its rules itself.
 
 use std::process::ExitCode;
 
@@ -53,13 +53,13 @@ impl RetentionArgs {
         let look = self.applied(&pipeline, service.log())?;
         if !self.dry_run {
             service.catch_up()?;
-            // Notes the stages that the operations have reached.
+            // Records the stages that the operations have reached.
             service.receipts()?;
         }
         self.show(&look)
     }
 
-    /// What no rule keeps now, which is then deleted, unless only the numbers were asked for.
+    /// The turns that no rule keeps now; deletes them, except in a dry run.
     fn applied(&self, pipeline: &Pipeline, log: &dyn Log) -> Result<RetentionScan> {
         let (rules, now_ms) = (Rules::of(pipeline, log), jiff::Timestamp::now().as_millisecond());
         let look = rules.scan(now_ms)?;

@@ -13,8 +13,8 @@ use types::schema;
 /// Print the JSON Schema of a topic's records.
 #[derive(Args)]
 pub(crate) struct SchemaArgs {
-    /// turns, memory, dead-letters, questions, answers, forgets or forgotten; or bank (an export) or pipeline (a pipeline
-    /// file). Without it, the names of all topics.
+    /// turns, memory, dead-letters, questions, answers, forgets or forgotten; or bank (an export) or pipeline (a
+    /// pipeline file). Without it, the names of all topics.
     topic: Option<String>,
     /// Write the schema of every topic into this directory instead.
     #[arg(long, conflicts_with = "topic")]

@@ -52,8 +52,8 @@ impl SourceArgs {
     }
 }
 
-/// A value that may begin with a hyphen, such as `-05:00` or an id. The name of the next option is refused: it stands
-/// where the value was forgotten.
+/// A value that may begin with a hyphen, such as `-05:00` or an id. The name of another option is refused: then the
+/// value was forgotten.
 fn no_option(value: &str) -> Result<String, String> {
     if value.starts_with("--") {
         return Err(format!("{value} is an option; write a value in front of it"));

@@ -1,7 +1,7 @@
 //! `ripplemem stats`.
 //!
 //! In: a memory, or one bank of it. Out: the bytes that its units take in memory, by part, and how many turns have ids
-//! that hold a phone number or a mail address.
+//! that contain a phone number or a mail address.
 
 use std::process::ExitCode;
 

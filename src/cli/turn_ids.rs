@@ -1,7 +1,7 @@
 //! Whole ids of turns, for commands that take an id or a short one.
 //!
 //! In: what the user gave, and the turns that it may mean, from the log or from the process that has it open. Out: the
-//! whole id. What means several turns is refused with a name for each of them, as over HTTP.
+//! whole id. A short id of several turns is refused with a name for each of them, as over HTTP.
 
 use anyhow::{Result, bail};
 use logs::Log;
@@ -14,7 +14,7 @@ use types::model::{Bank, Selector};
 
 use super::turns::listed_on_kafka;
 
-/// The whole id of what an id or a short one means, from the log of a memory that was caught up.
+/// The whole id for an id or a short id, from the log of a memory that has caught up.
 pub(super) fn whole_id(log: &dyn Log, bank: &Bank, asked: String) -> Result<String> {
     if !is_shortened(&asked) {
         return Ok(asked);

@@ -125,7 +125,7 @@ pub(crate) fn table_line(turn: &TurnView) -> String {
     format!("{}\t{}\t{}: {text}\n", turn.turn, turn.time, one_line(&turn.speaker))
 }
 
-/// The name that an option gives. A service takes one of each.
+/// The one name that an option gives. A service accepts one name per option.
 fn one<'s>(option: &str, names: &'s [String]) -> Result<Option<&'s str>> {
     match names {
         [] => Ok(None),

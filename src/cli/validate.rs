@@ -1,8 +1,8 @@
 //! `ripplemem validate`.
 //!
-//! In: a pipeline file. Out: whether it is valid, this build has what it asks for, its models can be loaded, the key of its language model is set, the
-//! files of `[forget]` are as they must be, and under which settings words of deleted turns never leave Kafka's topics.
-//! Sends nothing to a language model.
+//! In: a pipeline file. Out: whether it is valid, this build has what it asks for, its models can be loaded, the key of
+//! its language model is set, and the files of `[forget]` can be used. Names the settings under which words of deleted
+//! turns never leave Kafka's topics. Sends nothing to a language model.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -79,7 +79,7 @@ struct BuildFeatures {
     llm: bool,
 }
 
-/// What a pipeline file asks for and a build lacks, each with the builds that have it.
+/// What a pipeline file asks for and this build lacks, each with the builds that have it.
 fn lacking(pipeline: &Pipeline, built: &BuildFeatures) -> Vec<String> {
     let asked = [
         (pipeline.log.kind == LogKind::Kafka, built.kafka, "log.kind: no Kafka"),

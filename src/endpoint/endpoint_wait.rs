@@ -13,7 +13,7 @@ use std::{
 /// How long threads may take to end while a request to an endpoint is under way.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The time between two checks whether a thread has ended.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The number of threads that wait for an endpoint, for a reply or during the pause between two attempts.
 static ASKING: AtomicUsize = AtomicUsize::new(0);
@@ -43,7 +43,7 @@ pub fn join_threads(threads: impl IntoIterator<Item = JoinHandle<()>>) -> bool {
     let mut all = true;
     for thread in threads {
         while !thread.is_finished() && (ASKING.load(Ordering::Relaxed) == 0 || from.elapsed() < PATIENCE) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         all &= thread.is_finished();
         if thread.is_finished() {

@@ -1,7 +1,7 @@
-//! Dead letters that hold words of turns that go, or name them.
+//! Dead letters that hold words of turns to erase, or name such turns.
 //!
 //! In: the dead letters of a log, words, and ids of turns. Out: the letters that hold or name some of them, emptied in
-//! their places. A letter keeps the first 4,096 bytes of what was rejected, so its payload may be a beginning of JSON.
+//! place. A letter keeps the first 4,096 bytes of what was rejected, so its payload may be only the beginning of JSON.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ const READ_AT_ONCE: usize = 1_024;
 /// The reasons of emptied letters.
 const EMPTIED_REASON: &str = "emptied: it held words of a turn that was deleted";
 pub(super) const REMOVED_REASON: &str = "emptied: it was removed";
-/// The fields of a turn that hold what was said.
+/// The fields of a turn that hold its words.
 const SAID: [&str; 2] = ["text", "caption"];
 
 /// A letter, and where and when it was written.
@@ -27,10 +27,10 @@ pub(super) struct DeadLetterEntry {
     pub(super) letter: DeadLetter,
 }
 
-/// Whether a turn goes: its bank, where a letter states one, its id, and its version.
+/// Whether a turn is to be erased: by its bank, if the letter states one, its id, and its version.
 pub(super) type ErasureFilter<'g> = dyn Fn(Option<&str>, &str, u64) -> bool + 'g;
 
-/// Empties the letters that hold one of these words, or name a turn that goes. Returns how many.
+/// Empties the letters that hold one of these words, or name a turn to erase. Returns how many.
 pub(super) fn empty_dead_letters(
     log: &dyn Log,
     words: &TurnWordSet,
@@ -43,7 +43,7 @@ pub(super) fn empty_dead_letters(
     empty_where(log, &|letter| holds(letter, words) || names(letter, goes), &empty)
 }
 
-/// Replaces the letters that are wanted by what `empty` makes of them. Returns how many.
+/// Replaces the selected letters by what `empty` makes of them. Returns how many.
 pub(super) fn empty_where(
     log: &dyn Log,
     is_wanted: &dyn Fn(&DeadLetter) -> bool,
@@ -72,11 +72,11 @@ pub(super) fn empty_where(
     Ok(count)
 }
 
-/// Empties the letters that hold words of imported turns, before these are deleted: their words lie in the memory's
-/// records alone, and no pass can look for them once they are gone from there.
+/// Empties the letters that hold words of imported turns, before these turns are deleted: only the memory's records
+/// hold their words, and once they are gone from there, no pass can search for them.
 pub(super) fn empty_letters_of_imported(log: &dyn Log, forgotten: &LedgerLine) -> Result<(), PipelineError> {
     let LedgerLine { bank, turns, .. } = forgotten;
-    // Most banks were not imported, and then no letter is read.
+    // Most banks were not imported; then no letter is read.
     if imported_ms(log, bank)?.is_none() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ pub(super) fn empty_letters_of_imported(log: &dyn Log, forgotten: &LedgerLine) -
     Ok(())
 }
 
-/// Whether a letter that is not emptied names a turn that goes.
+/// Whether a letter that is not emptied names a turn to erase.
 pub(super) fn is_named(log: &dyn Log, goes: &ErasureFilter<'_>) -> Result<bool, PipelineError> {
     is_any(log, &|letter| names(letter, goes))
 }
@@ -110,7 +110,7 @@ fn is_any(log: &dyn Log, wanted: &dyn Fn(&DeadLetter) -> bool) -> Result<bool, P
     Ok(found)
 }
 
-/// Calls `each` with the letters that are not emptied, some at a time, until it breaks off.
+/// Calls `each` with the letters that are not emptied, in batches, until it breaks.
 pub(super) fn each_batch(
     log: &dyn Log,
     each: &mut dyn FnMut(Vec<DeadLetterEntry>) -> Result<ControlFlow<()>, PipelineError>,
@@ -134,14 +134,14 @@ pub(super) fn each_batch(
     }
 }
 
-/// Whether a letter holds one of these words: anywhere, or if they are few letters, as all that was said.
+/// Whether a letter holds one of these words: anywhere, or, if the text is short, as its whole content.
 fn holds(letter: &DeadLetter, words: &TurnWordSet) -> bool {
     let is_said = |field: &&str| values_of(&letter.payload, field).iter().any(|text| words.are_in(text));
     let is_in = || words.are_in(&letter.payload) || words.are_in(&letter.reason) || SAID.iter().any(is_said);
     !words.is_empty() && is_in()
 }
 
-/// Whether a letter names a turn that goes. Where its bank cannot be read, it may be of any.
+/// Whether a letter names a turn to erase. If its bank cannot be read, it may be of any bank.
 fn names(letter: &DeadLetter, goes: &ErasureFilter<'_>) -> bool {
     let turns = values_of(&letter.payload, "turn");
     if turns.is_empty() {
@@ -149,7 +149,7 @@ fn names(letter: &DeadLetter, goes: &ErasureFilter<'_>) -> bool {
     }
     let mut banks = values_of(&letter.payload, "bank");
     banks.extend(letter.bank.as_ref().map(|bank| bank.as_str().to_owned()));
-    // A whole record may state a version that no deletion covers.
+    // A complete record may state a version that no deletion covers.
     let record: Value = serde_json::from_str(&letter.payload).unwrap_or_default();
     let version = record.get("version").and_then(Value::as_u64).unwrap_or(0);
     turns.iter().any(|turn| {
@@ -189,7 +189,7 @@ mod tests {
         for payload in [
             r#"{"bank":"b","turn":"d1","text":"x"}"#.to_owned(),
             r#"{"turn" : "\u0064\u0031", "bank": "b", "version": 5}"#.to_owned(),
-            // Longer than what a letter keeps.
+            // Longer than a letter's payload.
             format!(r#"{{"bank":"b","turn":"d1","text":"{}"}}"#, "x".repeat(5_000)),
             r#"{"bank":"b","turn":"d1","turn":"d2""#.to_owned(),
             r#"{"events":[{"bank":"b","turn":"d1"},"#.to_owned(),

@@ -1,8 +1,8 @@
-//! Dead letters that somebody asks for: by words, by sender, by reason, by source, by bank.
+//! Selects dead letters: by words, by sender, by reason, by source, by bank.
 //!
-//! In: a log, and what the letters have in common. Out: how many there are and the latest of them; or, on a log whose
-//! records can be erased, the same letters emptied in their places. Names and words are compared in normal form. A
-//! letter states its sender where its record does: in a field of JSON, or before the words of a line.
+//! In: a log, and a selector. Out: how many letters it selects and the latest of them; or, on a log whose records can
+//! be erased, the same letters emptied in place. Names and words are compared in normal form. A letter states its
+//! sender where its record does: in a field of JSON, or before the words of a line.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use super::{
 use logs::Log;
 use types::model::{Bank, DeadLetter, FieldError, canonical_name, normal_form};
 
-/// The fields of records in which formats name who sent them.
+/// The fields in which formats name the sender of a record.
 const SENDERS: [&str; 16] = [
     "speaker",
     "sender",
@@ -37,7 +37,7 @@ const SENDERS: [&str; 16] = [
     "display_name",
     "displayName",
 ];
-/// How often a record may lie as JSON in JSON.
+/// How many levels of JSON in JSON are read.
 const INSIDE: usize = 2;
 
 /// Which dead letters. A letter must fit each field that is set; within one, any of its values.
@@ -67,7 +67,7 @@ pub struct LetterSelector {
     pub all: bool,
 }
 
-/// A dead letter as it lies in the log.
+/// A dead letter in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDeadLetter {
     /// Its offset.
@@ -78,7 +78,7 @@ pub struct StoredDeadLetter {
     pub letter: DeadLetter,
 }
 
-/// Dead letters that were asked for.
+/// The selected dead letters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeadLetterList {
     /// How many there are.
@@ -88,7 +88,7 @@ pub struct DeadLetterList {
 }
 
 impl LetterSelector {
-    /// Checks that it names something.
+    /// Checks that the selector selects something.
     ///
     /// # Errors
     /// [`FieldError`] names the field.
@@ -174,7 +174,7 @@ fn compared(name: &str) -> String {
     canonical_name(&normal_form(name))
 }
 
-/// Who sent a record, in normal form, as far as it says that.
+/// The senders that a record states, in normal form.
 fn stated_senders(payload: &str) -> Vec<String> {
     let mut senders: Vec<String> = Vec::new();
     for json in readings(payload) {
@@ -198,7 +198,7 @@ fn stated_senders(payload: &str) -> Vec<String> {
     senders.iter().map(|name| compared(name)).filter(|name| !name.is_empty()).collect()
 }
 
-/// A text, and what it is where it lies as JSON in JSON.
+/// A text, and the texts in it if it is JSON in JSON.
 fn readings(text: &str) -> Vec<String> {
     let mut readings = vec![text.to_owned()];
     for _ in 0..INSIDE {
@@ -211,10 +211,10 @@ fn readings(text: &str) -> Vec<String> {
     readings
 }
 
-/// The dead letters of a log that a selector takes: how many, and at most `most` of the latest.
+/// The dead letters of a log that a selector selects: their number, and at most `most` of the latest.
 ///
 /// # Errors
-/// [`PipelineError`] where the log failed, or for words that cannot be looked for.
+/// [`PipelineError`] if the log failed, or for words that cannot be searched.
 pub fn stored_dead_letters(
     log: &dyn Log,
     select: &LetterSelector,
@@ -235,8 +235,8 @@ pub fn stored_dead_letters(
     Ok(DeadLetterList { count, latest: latest.into() })
 }
 
-/// Empties the dead letters of a log that a selector takes, and returns how many. Those of a bank that stays keep their
-/// records. The bytes of the others go with the next pass.
+/// Empties the dead letters of a log that a selector selects, and returns how many. Letters of a bank that `stays` keep
+/// their records. The bytes of the others are erased by the next pass.
 ///
 /// # Errors
 /// As [`stored_dead_letters`]; [`PipelineError::NotEmbedded`] on Kafka.
@@ -246,7 +246,7 @@ pub(super) fn empty_letters(
     stays: &dyn Fn(&Bank) -> bool,
 ) -> Result<u64, PipelineError> {
     let prepared = CompiledLetterSelector::of(select)?;
-    // The source may hold a name, too, as that of a file.
+    // The source may hold a name, too, for example in the name of a file.
     let emptied = |letter: DeadLetter| DeadLetter {
         origin: "-".to_owned(),
         payload: String::new(),

@@ -1,11 +1,11 @@
-//! Erasing: words of deleted turns out of every place where this memory stores them.
+//! Erases words of deleted turns from every place where this memory stores them.
 //!
-//! In: the log, the replica with its snapshots, the caches. Out: each of these without the words, and how much that
-//! took. A pass covers every deletion that answers reflect, no matter who wrote it, every copy of a turn that was sent
-//! again after its deletion, and where the settings say so, every version that an edit replaced. Emptied records keep
-//! their offsets, times and places in their sessions, so that a memory made again from the turns log is the same. What
-//! names the deleted turn by an id with a phone number or a mail address names it by the hidden form from then on. A
-//! pass that fails, or whose process dies, is done again as a whole.
+//! In: the log, the replica with its snapshots, the caches. Out: all of these without the words, and a report. A pass
+//! covers every deletion that answers reflect, by any writer, every copy of a turn that was sent again after its
+//! deletion, and, if the settings say so, every version that an edit replaced. Emptied records keep their offsets,
+//! times and positions in their sessions, so a memory that is made again from the turns log is the same. Ids of deleted
+//! turns with a phone number or a mail address are replaced by the hidden form. A pass that fails, or whose process
+//! dies, is repeated as a whole.
 
 use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
@@ -21,49 +21,49 @@ use types::model::{IdSalt, Turn, TurnDeletion, TurnEvent, holds_contact};
 
 /// Records read at once.
 const READ_AT_ONCE: usize = 1_024;
-/// What stands for the words and the speaker of an emptied turn.
+/// Replaces the words and the speaker of an emptied turn.
 const EMPTIED: &str = "-";
-/// The offset of a version that no record of the turns log holds, because it came with an imported bank.
+/// The offset of a version that has no record in the turns log, because it came with an imported bank.
 const IMPORTED: u64 = u64::MAX;
 
-/// Where words lie.
+/// The places that hold words.
 pub struct ErasureTargets<'p> {
     /// The operations of the log.
     pub forgets: ForgetOperationStore<'p>,
-    /// The memory, whose snapshots are written again.
+    /// The memory, whose snapshots are rewritten.
     pub replica: &'p Replica,
     /// Removes evicted vectors and responses from the files of the caches.
     pub erase_caches: &'p mut dyn FnMut() -> Result<(), PipelineError>,
 }
 
-/// What of a partition's turns is to be erased, by the hash of bank and id.
+/// The turns of a partition that are to be erased, by the hash of bank and id.
 #[derive(Default)]
 struct ErasureSet {
-    /// With what ids are hidden: both forms of an id are of the same turn.
+    /// The salt that hides ids: both forms of an id name the same turn.
     salt: IdSalt,
     /// The version of each turn up to which it is deleted.
     deleted: HashMap<[u8; 16], u64>,
-    /// The banks of these.
+    /// The banks of the deleted turns.
     banks: BTreeSet<String>,
-    /// The version of each turn that counts: the highest, and of equal ones the last with other words. Only of banks in
-    /// which edits erase what was said before.
+    /// The current version of each turn: the highest, and among equal ones the last with different words. Only for
+    /// banks in which edits erase the earlier text.
     current: HashMap<[u8; 16], CurrentTurnVersion>,
 }
 
-/// The version of a turn that counts.
+/// The current version of a turn.
 struct CurrentTurnVersion {
     version: u64,
-    /// Where it lies first; [`IMPORTED`] if it came with its bank.
+    /// The offset of its first record; [`IMPORTED`] if it came with its bank.
     offset: u64,
-    /// The hash of all that it says.
+    /// The hash of its content.
     content: [u8; 16],
 }
 
 impl ErasureTargets<'_> {
-    /// Erases what was deleted, and notes it in the operations that are hidden.
+    /// Erases what was deleted, and notes it in the operations whose turns are hidden.
     ///
     /// # Errors
-    /// [`PipelineError`]; some places may hold words still, and the next pass covers all of them.
+    /// [`PipelineError`]; some places may still hold words, and the next pass covers all of them.
     pub fn erase(&mut self, settled: &MemoryProgress<'_>) -> Result<ErasureReport, PipelineError> {
         self.log()?;
         let operations = self.forgets.settle(settled)?;
@@ -73,7 +73,7 @@ impl ErasureTargets<'_> {
         for partition in 0..self.forgets.log.partitions() {
             self.empty_turns(partition, &mut erased)?;
         }
-        // Without the rows of deleted turns, and without the snapshots before.
+        // The new snapshot has no rows of deleted turns, and replaces the earlier snapshots.
         self.replica.snapshot()?;
         self.replica.delete_old_snapshots()?;
         (self.erase_caches)()?;
@@ -82,12 +82,12 @@ impl ErasureTargets<'_> {
         Ok(erased)
     }
 
-    /// The log, whose records can be erased.
+    /// The log, if its records can be erased.
     fn log(&self) -> Result<&dyn ErasableLog, PipelineError> {
         self.forgets.log.erasable().ok_or(PipelineError::NotEmbedded)
     }
 
-    /// Whether the turns log holds words of a turn that was deleted, or a dead letter names one.
+    /// Whether the turns log holds words of a deleted turn, or a dead letter names one.
     pub(super) fn are_words_left(&self) -> Result<bool, PipelineError> {
         let mut found = false;
         for partition in 0..self.forgets.log.partitions() {
@@ -111,7 +111,7 @@ impl ErasureTargets<'_> {
             return Ok(());
         }
         if going.deletes() {
-            // Also of turns without words in the log: they were emptied before, imported, or never taken.
+            // This includes turns without words in the log: they were emptied before, imported, or never taken.
             let (log, none) = (self.forgets.log, TurnWordSet::default());
             erased.dead_letters += empty_dead_letters(log, &none, &|b, t, v| going.names(b, t, v))?;
         }
@@ -139,7 +139,7 @@ impl ErasureTargets<'_> {
             Ok(())
         })?;
         self.empty(partition, &going, &some, &words, erased)?;
-        // Last: until then they tell which turns go.
+        // Written last: until then the deletions show which turns are to be erased.
         if deletions.is_empty() { Ok(()) } else { Ok(self.log()?.replace(Topic::Turns, partition, &deletions)?) }
     }
 
@@ -169,8 +169,8 @@ impl ErasureTargets<'_> {
         Ok(())
     }
 
-    /// What the deletions and edits of a partition, as answers reflect them, leave to erase. Those of an imported bank
-    /// came with its records; the turns log may have older copies of the same turns.
+    /// What the deletions and edits of a partition leave to erase, as far as answers reflect them. Those of an imported
+    /// bank came with its records; the turns log may have older copies of the same turns.
     fn going(&self, partition: u32) -> Result<ErasureSet, PipelineError> {
         let ForgetOperationStore { log, settings } = self.forgets;
         let mut going = ErasureSet { salt: log.id_salt()?, ..ErasureSet::default() };
@@ -232,12 +232,12 @@ fn key(bank: &str, turn: &str) -> [u8; 16] {
 }
 
 impl ErasureSet {
-    /// Whether nothing goes.
+    /// Whether there is nothing to erase.
     fn is_empty(&self) -> bool {
         self.deleted.is_empty() && self.current.is_empty()
     }
 
-    /// Whether a turn is deleted.
+    /// Whether any turn is deleted.
     fn deletes(&self) -> bool {
         !self.deleted.is_empty()
     }
@@ -247,7 +247,7 @@ impl ErasureSet {
         key(bank, &self.salt.hide(turn))
     }
 
-    /// A record without the words of its turn; without numbers and addresses in ids too, if the turn is deleted.
+    /// A record without the words of its turn; if the turn is deleted, also without numbers and addresses in ids.
     fn emptied(&self, turn: &Turn) -> Turn {
         let emptied = without_words(turn);
         if !self.names(Some(turn.bank.as_str()), &turn.turn, turn.version) {
@@ -267,7 +267,7 @@ impl ErasureSet {
         }
     }
 
-    /// Whether a version of a turn is deleted, in any bank where none is given.
+    /// Whether a version of a turn is deleted; without a bank, in any bank.
     fn names(&self, bank: Option<&str>, turn: &str, version: u64) -> bool {
         let is_deleted =
             |bank: &str| self.deleted.get(&self.key(bank, turn)).is_some_and(|deleted| version <= *deleted);
@@ -306,7 +306,7 @@ impl ErasureSet {
     }
 }
 
-/// The hash of all that a turn says of itself, without its version.
+/// The hash of a turn's content, without its version.
 fn content(turn: &Turn) -> [u8; 16] {
     let mut hash = blake3::Hasher::new();
     hash.update(&serde_json::to_vec(&Turn { version: 0, ..turn.clone() }).unwrap_or_default());
@@ -315,7 +315,7 @@ fn content(turn: &Turn) -> [u8; 16] {
     content
 }
 
-/// A turn that has the place of another one in its session, and none of its words.
+/// A turn at the same position in its session, without its words.
 fn without_words(turn: &Turn) -> Turn {
     let (speaker, text) = (EMPTIED.to_owned(), EMPTIED.to_owned());
     Turn { speaker, kind: None, text, attachments: Vec::new(), ..turn.clone() }
@@ -332,7 +332,7 @@ mod tests {
         Turn { version, ..turn }
     }
 
-    /// The places of the records of one turn that are emptied.
+    /// The indexes of the records of one turn that are emptied.
     fn emptied(records: &[(u64, &str)]) -> Vec<usize> {
         let records: Vec<Turn> = records
             .iter()

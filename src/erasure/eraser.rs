@@ -1,4 +1,4 @@
-//! Erasing behind an open memory, in time or on request.
+//! Erases for an open memory, on schedule or on request.
 //!
 //! In: the memory's log, replica and extraction. Out: passes, one at a time.
 
@@ -23,7 +23,7 @@ pub struct Eraser {
 }
 
 impl Eraser {
-    /// Of a memory; none on Kafka.
+    /// The eraser of a memory; `None` on Kafka.
     pub fn new(
         replica: &Arc<Replica>,
         log: &Arc<dyn Log>,
@@ -35,7 +35,7 @@ impl Eraser {
         Some(Self { replica, log, settings: settings.clone(), orders: orders.clone() })
     }
 
-    /// Erases until `stopping`, as the settings say.
+    /// Erases on the schedule of the settings, until `stopping`.
     pub fn erase_in_time(
         &self,
         waiting_for_model: &dyn Fn() -> u64,

@@ -1,9 +1,9 @@
-//! Erasing in time, while a memory stays open.
+//! Erases on schedule, while a memory stays open.
 //!
-//! In: operations as they settle, and the clock. Out: passes. Everything that waits is erased at once, after half of
-//! the time that the settings give the oldest of it, because a pass writes all turns again however little it erases. A
-//! pass that fails is tried again after a pause. Where the clock was set back, what waits is due by the time that has
-//! run here.
+//! In: operations as they settle, and the clock. Out: passes. Everything that waits is erased in one pass, after half
+//! of the time that the settings give the oldest of it, because a pass rewrites all turns however little it erases. A
+//! pass that fails is tried again after a pause. If the clock was set back, due times follow the time that has passed
+//! in this process.
 
 use crate::log_events;
 use std::{
@@ -15,13 +15,13 @@ use std::{
 use super::{ErasureReport, ErasureTargets, MemoryProgress, PipelineError, redacted_error};
 
 /// The longest time until a stop is noticed.
-const LOOK: Duration = Duration::from_millis(250);
-/// The time between two looks at what is due.
-const LOOKS_EVERY: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The time between two checks of what is due.
+const SCAN_INTERVAL: Duration = Duration::from_secs(10);
 /// The pause after a pass that failed.
 const PAUSE: Duration = Duration::from_secs(300);
 
-/// Gives work what of the operations has settled.
+/// Calls its argument with the current progress of the memory.
 pub(super) type MemoryProgressProvider<'w> = dyn Fn(&mut dyn FnMut(&MemoryProgress<'_>)) + 'w;
 
 /// Erases what is due until `stopping`, whose thread may be unparked. `tell` receives why a pass failed, and `None`
@@ -36,10 +36,10 @@ pub fn erase_in_time(
     while !stopping.load(Ordering::Relaxed) {
         let left = next.saturating_duration_since(Instant::now());
         if !left.is_zero() {
-            std::thread::park_timeout(left.min(LOOK));
+            std::thread::park_timeout(left.min(CHECK_INTERVAL));
             continue;
         }
-        next = Instant::now() + LOOKS_EVERY;
+        next = Instant::now() + SCAN_INTERVAL;
         settled(&mut |settled| {
             let started = Instant::now();
             match places.erase_what_is_due(settled, &mut waits) {
@@ -60,16 +60,16 @@ pub fn erase_in_time(
     }
 }
 
-/// For how long things have waited, as seen here.
+/// How long things have waited, as seen by this process.
 #[derive(Debug, Default)]
 struct WaitTimes {
-    /// When each was first seen, and for how many milliseconds it had waited by then, as the clock said.
+    /// When each was first seen, and how many milliseconds it had waited by then, by the clock.
     seen: HashMap<String, (Instant, i64)>,
 }
 
 impl WaitTimes {
-    /// For how many milliseconds `what` has waited since a time: as the clock says, or as has run here if that is more,
-    /// as it is where the clock was set back.
+    /// How many milliseconds `what` has waited since a time: by the clock, or by the time that has passed in this
+    /// process if that is more, because the clock was set back.
     fn waited_ms(&mut self, what: &str, since_ms: i64, now_ms: i64, here: Instant) -> i64 {
         let by_clock = now_ms.saturating_sub(since_ms);
         let (first, before) = self.seen.entry(what.to_owned()).or_insert((here, by_clock.max(0)));
@@ -77,15 +77,15 @@ impl WaitTimes {
         by_clock.max(before.saturating_add(here))
     }
 
-    /// Forgets what waits no longer.
+    /// Forgets what no longer waits.
     fn retain(&mut self, waits: impl Fn(&str) -> bool) {
         self.seen.retain(|what, _| waits(what));
     }
 }
 
 impl ErasureTargets<'_> {
-    /// Erases if an operation waits for long enough. Deletions that a platform sent, and turns that were sent again
-    /// after their deletion, belong to no operation that waits: they are looked for as often.
+    /// Erases if an operation has waited long enough. Deletions that a platform sent, and turns that were sent again
+    /// after their deletion, belong to no operation that waits, so a scan searches for them as often.
     fn erase_what_is_due(
         &mut self,
         settled: &MemoryProgress<'_>,
@@ -98,7 +98,7 @@ impl ErasureTargets<'_> {
             return Ok(None);
         }
         let (here, last) = (Instant::now(), self.forgets.last_scan_ms()?);
-        // A later look, and letters that were emptied later, begin another wait.
+        // A later scan, and letters that were emptied later, begin another wait.
         let named = |what: &str, at: Option<i64>| at.map(|at| (format!("{what} at {at}"), at));
         let (look, letters) = (named("the look", last), named("the letters", self.forgets.emptied_letters_since_ms()?));
         waits.retain(|what| {
@@ -106,7 +106,7 @@ impl ErasureTargets<'_> {
                 || operations.iter().any(|of| of.operation == what)
         });
         let mut is_due = |what: &str, since_ms| waits.waited_ms(what, since_ms, settled.now_ms, here) >= half_ms;
-        // Each is asked, so that its wait is noted.
+        // Every operation is checked, so that its wait is noted.
         let due: Vec<_> = operations.iter().filter(|of| is_due(&of.operation, of.requested_ms)).collect();
         let look_is_due = look.is_none_or(|(look, last)| is_due(&look, last));
         let letters_are_due = letters.is_some_and(|(letters, at)| is_due(&letters, at));
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(waited("a", 0, 7), 10_000, "set back below its request");
         assert_eq!(waited("a", 104_000, 8), 11_000, "set back by less");
         assert_eq!(waited("a", 500_000, 9), 400_000, "the clock is right again, or was put forward");
-        // A start finds a request of the future, and counts from there.
+        // A start finds a request that lies in the future: its wait begins at 0.
         assert_eq!(waited("b", 40_000, 20), 0);
         assert_eq!(waited("b", 45_000, 25), 5_000);
         waits.retain(|what| what == "b");

@@ -2,11 +2,11 @@
 //!
 //! In: an operation, before it deletes; the turns log and the memory's records; the operator's key. Out: a file for
 //! each operation in `forget.fingerprints`, with an HMAC-SHA256, cut to 16 bytes, of each run of eight words of its
-//! turns, in every version that the log holds, and in the one that came with an imported bank. A text of three to seven
-//! words has one of all its words; a shorter one has none. The vectors that live memory records hold of the turns have
-//! one each, of the first words of the base64 that they are written as. Beside each stands a keyed hash of 32 bits, so
-//! that few runs of what is searched need an HMAC. A file says in which form its words were compared: files from before
-//! there was a normal form are looked for in theirs. The file is removed once a search finds none of it.
+//! turns, in every version in the log, and in the version that came with an imported bank. A text of three to seven
+//! words has one for all its words; a shorter one has none. Each vector of the turns in live memory records has one, of
+//! the first words of its base64 form. Next to each HMAC is a keyed hash of 32 bits, so that few runs of the searched
+//! bytes need an HMAC. A file states the form in which its words are compared: older files, from before there was a
+//! normal form, use another one. The file is removed once a search finds none of its fingerprints.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -35,22 +35,22 @@ use types::{
     model::{Bank, MemoryKey, Turn, TurnEvent, Unit, Vector, WindowTurn},
 };
 
-/// How a file of fingerprints ends.
+/// The extension of a file of fingerprints.
 const EXTENSION: &str = "fingerprints";
-/// What is signed so that a file names its key. No run of words has a colon.
+/// The text whose HMAC identifies the key of a file. No run of words has a colon.
 const KEY_CHECK: &[u8] = b"ripplemem: fingerprints";
-/// What is signed to have a key for hashes of words.
+/// The text whose HMAC is the key for hashes of words.
 const WORD_KEY: &[u8] = b"ripplemem: words";
-/// Bytes that are searched again with what follows them.
+/// Bytes that are searched again together with those that follow.
 const OVERLAP_BYTES: usize = 4_096;
-/// Bits of [`Fingerprints::bits`] for each fingerprint.
+/// Bits of [`WordFormRuns::bits`] for each fingerprint.
 const BITS_EACH: usize = 32;
 
 /// The form in which words are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WordForm {
-    /// In small letters, as they were typed. Files without a form have this one.
+    /// In lower case, as they were typed. Files without a form have this one.
     #[default]
     AsTyped,
     /// The normal form.
@@ -83,7 +83,7 @@ struct FingerprintFile {
 /// The hash and the HMAC of each run, as hexadecimal digits, by the number of its words.
 type RunFingerprints = BTreeMap<usize, BTreeSet<String>>;
 
-/// What makes fingerprints.
+/// Makes fingerprints.
 struct FingerprintMaker {
     key: hmac::Key,
     words: WordHasher,
@@ -105,12 +105,12 @@ impl FingerprintMaker {
         hmac::sign(&self.key, run).as_ref().iter().take(16).fold(0, |tag, byte| tag << 8 | u128::from(*byte))
     }
 
-    /// Adds the fingerprints of a text; whether it has some.
+    /// Adds the fingerprints of a text; returns whether it has any.
     fn add(&self, text: &str, runs: &mut RunFingerprints) -> bool {
         self.add_first(text, usize::MAX, runs)
     }
 
-    /// Adds the fingerprints of the first words of a text; whether it has some.
+    /// Adds the fingerprints of the first words of a text; returns whether it has any.
     fn add_first(&self, text: &str, most: usize, runs: &mut RunFingerprints) -> bool {
         let mut last = RecentWordBuffer::new(&self.words);
         let mut note = |last: &RecentWordBuffer<'_>, length: usize| {
@@ -139,9 +139,9 @@ struct TurnsAndUnits {
     units: Vec<Unit>,
 }
 
-/// The vectors that live records hold of turns: of units that were made from nothing else, and of the turns' parts.
-/// What has fewer than three words is left out, because others say the same. Calls `each` with the turns themselves, of
-/// which those of an imported bank lie nowhere else.
+/// The vectors of turns in live records: of units that were made only from these turns, and of the turns' parts. Texts
+/// of fewer than three words are left out, because others say the same. Calls `each` with the turns themselves, too:
+/// those of an imported bank are stored nowhere else.
 fn vectors_of(
     log: &dyn Log,
     bank: &Bank,
@@ -175,8 +175,8 @@ fn has_words(text: &str) -> bool {
     count >= MIN
 }
 
-/// Writes the fingerprints of turns that are to be forgotten, where the settings name a directory for them. On return
-/// they are on the disk.
+/// Writes the fingerprints of turns that are to be forgotten, if the settings name a directory for them. On return they
+/// are on the disk.
 pub(super) fn keep_fingerprints(
     settings: &ForgetSettings,
     log: &dyn Log,
@@ -213,7 +213,7 @@ pub(super) fn keep_fingerprints(
     write(directory, &file).map_err(|e| unkept(directory, &e))
 }
 
-/// Writes a file that is whole or not there, for its owner alone.
+/// Writes a file atomically, readable only by its owner.
 fn write(directory: &Path, file: &FingerprintFile) -> io::Result<()> {
     create_private(directory)?;
     let path = directory.join(&file.operation).with_extension(EXTENSION);
@@ -242,19 +242,19 @@ pub(super) struct FingerprintSet {
     runs: Vec<WordFormRuns>,
 }
 
-/// The runs of words of one form.
+/// The runs of words in one form.
 struct WordFormRuns {
     form: WordForm,
-    /// The numbers of words that runs have.
+    /// The lengths of the runs, in words.
     lengths: BTreeSet<usize>,
-    /// A bit for the hash of each run: most of what is searched needs no more than a check of it.
+    /// A bit for the hash of each run: for most of the searched bytes, checking it is enough.
     bits: Vec<u64>,
     /// The operations of each run, by its HMAC.
     operations: HashMap<u128, Vec<usize>>,
 }
 
 impl WordFormRuns {
-    /// From the hash, the HMAC and the operation of each run.
+    /// Makes it from the hash, the HMAC and the operation of each run.
     fn of(form: WordForm, lengths: BTreeSet<usize>, runs: &[(u32, u128, usize)]) -> Self {
         let mut bits = vec![0u64; (runs.len() * BITS_EACH).next_power_of_two().div_ceil(64)];
         let mut operations = HashMap::<u128, Vec<usize>>::new();
@@ -270,13 +270,13 @@ impl WordFormRuns {
 /// An operation that has fingerprints.
 pub(super) struct OperationFingerprints {
     pub(super) operation: String,
-    /// Turns of it that have none.
+    /// The number of its turns that have none.
     pub(super) without: u64,
     path: PathBuf,
 }
 
 impl FingerprintSet {
-    /// Reads those of a directory. It may be missing: then there are none.
+    /// Reads the fingerprints of a directory. If it is missing, there are none.
     ///
     /// # Errors
     /// [`PipelineError::Forget`]: a file cannot be read, or was made with another key.
@@ -335,7 +335,7 @@ impl OperationFingerprints {
     }
 }
 
-/// The place of a hash among `words` of 64 bits, which are a power of two.
+/// The position of a hash's bit among `words` of 64 bits; `words` is a power of two.
 fn bit_of(hash: u32, words: usize) -> (usize, u64) {
     ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))
 }
@@ -359,7 +359,7 @@ impl StoragePattern for FingerprintSet {
                     }
                     let (begin, run) = last.last(*length);
                     for operation in operations.get(&self.maker.tag(&run)).into_iter().flatten() {
-                        // One place in these bytes says enough.
+                        // One match in these bytes is enough.
                         if seen.insert(*operation) {
                             found(begin, Some(self.operations[*operation].operation.as_str()));
                         }
@@ -397,7 +397,7 @@ mod tests {
         let (directory, key_file) = (home.path().join("prints"), home.path().join("key"));
         fs::write(&key_file, "secret\n").unwrap();
         kept(&directory, "new", &["Ärzte sagten, Groß & Söhne zögen nach Köln und Zürich."]);
-        // As earlier builds wrote it: without a form, of the words as they were typed.
+        // The file of an earlier build: without a form, with the words as they were typed.
         let maker = maker();
         let (mut runs, mut last) = (RunFingerprints::new(), RecentWordBuffer::new(&maker.words));
         each_word_as_typed("Nous étions à la plage, hier soir, ensemble".as_bytes(), |at, word| last.push(at, word));

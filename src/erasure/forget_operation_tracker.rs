@@ -1,7 +1,7 @@
 //! Operations, receipts and erasing of an open memory.
 //!
-//! In: what the memory reflects. Out: receipts, operations that are finished after a crash, passes on request, and what
-//! two points of the past say of what was forgotten.
+//! In: what the memory reflects. Out: receipts, operations that are finished after a crash, passes on request, and the
+//! number of turns that were forgotten since points of the past.
 
 use super::{
     ForgetOperationStore, MemoryProgress, PipelineError, Receipt, Replica, receipts,
@@ -10,7 +10,7 @@ use super::{
 use logs::Log;
 use types::{config::ForgetSettings, model::Bank};
 
-/// The operations of a log, as a memory that follows it settles them.
+/// The operations of a log, settled by a memory that follows it.
 pub struct ForgetOperationTracker<'m> {
     /// The log.
     pub log: &'m dyn Log,
@@ -18,21 +18,21 @@ pub struct ForgetOperationTracker<'m> {
     pub settings: &'m ForgetSettings,
     /// The memory.
     pub replica: &'m Replica,
-    /// Closed windows that wait for the language model; none where another process knows that, and then no operation is
+    /// Closed windows that wait for the language model; `None` if only another process knows that: then no operation is
     /// noted as rebuilt.
     pub waiting_for_model: Option<u64>,
 }
 
 impl ForgetOperationTracker<'_> {
-    /// What became of each operation, the latest first.
+    /// The receipt of each operation, the latest first.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed, or the key file cannot be read.
+    /// [`PipelineError`] if the log failed, or the key file cannot be read.
     pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
         self.settled(&mut |forgets, settled| receipts(forgets, settled, self.settings.key_file.as_deref()))
     }
 
-    /// What became of an operation; none where this log has not had it.
+    /// The receipt of an operation; `None` if this log never had it.
     ///
     /// # Errors
     /// As [`Self::receipts`].
@@ -47,23 +47,23 @@ impl ForgetOperationTracker<'_> {
     /// Notes which stages the operations have reached.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed.
+    /// [`PipelineError`] if the log failed.
     pub fn settle(&self) -> Result<(), PipelineError> {
         self.settled(&mut |forgets, settled| forgets.settle(settled).map(drop))
     }
 
-    /// How many entries of operations cannot be read, and are passed over.
+    /// How many entries of operations cannot be read, and are skipped.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed.
+    /// [`PipelineError`] if the log failed.
     pub fn unreadable(&self) -> Result<usize, PipelineError> {
         unreadable_entries(self.log)
     }
 
-    /// Writes what a crash left over of operations in banks that pass. Returns how many operations it finished.
+    /// Writes what a crash left unwritten of operations in banks that pass. Returns how many operations it finished.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed, or the ledger cannot be read.
+    /// [`PipelineError`] if the log failed, or the ledger cannot be read.
     pub fn resume(&self, passes: &dyn Fn(&Bank) -> bool) -> Result<usize, PipelineError> {
         ForgetOperationStore::of(self.log, self.settings).resume(passes)
     }

@@ -1,7 +1,7 @@
-//! Turns of imported banks, which the memory's records alone hold.
+//! Turns of imported banks that only the memory's records hold.
 //!
-//! In: a partition of the memory, and the first bytes of keys. Out: its turns that no record of the turns log stands
-//! for, deleted ones included. Reads the live records of these keys.
+//! In: a partition of the memory, and the first bytes of keys. Out: its turns that have no record in the turns log,
+//! deleted ones included. Reads the live records of these keys.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +12,8 @@ use logs::Log;
 use types::model::WindowTurn;
 use types::record_value::turns_of;
 
-/// What ends the JSON of a turn that an import brought: it has no offset of this log. The first turn of a partition has
-/// the same.
+/// The end of the JSON of a turn that an import brought: it has no offset of this log. The first turn of a partition
+/// ends in the same way.
 const NO_OFFSET: &[u8] = b"\"source_offset\":0}";
 
 /// Calls `each` with the imported turns of the live records whose keys begin with `prefix`, once for each record that

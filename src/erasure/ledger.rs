@@ -1,8 +1,8 @@
-//! The ledger: a file outside the log's directory that remembers what was forgotten.
+//! The ledger: a file outside the log's directory that records what was forgotten.
 //!
 //! In: operations with the ids of their turns. Out: a line of JSON for each, on the disk before the operation is in the
-//! log; at a start, all of them. A backup of the log that is put back lacks later operations, and gets them again. A
-//! last line that was not finished was never acknowledged: the next one replaces it.
+//! log; at a start, all of them. A restored backup of the log lacks later operations, and gets them again. An
+//! unfinished last line was never acknowledged: the next line replaces it.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{PipelineError, retention_rule::RetentionRule};
 use types::model::Bank;
 
-/// An operation, as the ledger keeps it.
+/// An operation, as a line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerLine {
@@ -24,7 +24,7 @@ pub(super) struct LedgerLine {
     pub(super) bank: Bank,
     pub(super) requested_ms: i64,
     pub(super) turns: BTreeSet<String>,
-    /// The rule that deleted them; none where somebody asked for it.
+    /// The rule that deleted them; `None` if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retention: Option<RetentionRule>,
 }
@@ -64,7 +64,7 @@ impl ForgetLedger {
         }
     }
 
-    /// All operations; none where there is no file yet.
+    /// All operations; empty if there is no file yet.
     pub(super) fn lines(&self) -> Result<Vec<LedgerLine>, PipelineError> {
         let file = match File::open(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

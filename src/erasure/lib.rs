@@ -1,24 +1,28 @@
-//! Forgetting that is complete: from a request to the last stored byte.
+//! Complete forgetting: from a request to the last stored byte.
 //!
 //! In: a bank and ids of turns. Out: one operation of any size, which survives a crash; its deletions in the turns log;
 //! receipts that say which stage it has reached; and, on a log in a directory, a disk without the words. No operation,
-//! ledger line or receipt holds a word of what was said.
+//! ledger line or receipt holds words of a turn.
 //!
 //! - `operation`: an operation, kept in the log beside its deletions, and finished by the next start.
 //! - `ledger`: the file outside the log's directory that makes a restored backup forget again.
 //! - `receipt`: what an operation has reached, signed where a key is configured.
-//! - `erase`: words out of the turns log, the dead letters, the snapshots, the caches and the files under them.
-//! - `dead_letter_erasure`: those that hold words of a turn, or name one, emptied; `turn_word_set`: whether a text holds words
-//!   of another one; `dead_letter_selection`: those that somebody asks for; `imported_turns`: turns that the memory's records alone hold.
-//! - `text_normal_form`: text in any bytes, in the normal form of words.
-//! - `operator_key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: those of what is forgotten.
+//! - `erase`: erases words from the turns log, the dead letters, the snapshots, the caches and the files under them.
+//! - `dead_letter_erasure`: empties those that hold words of a turn, or name one; `turn_word_set`: whether a text holds
+//!   words of turns; `dead_letter_selection`: selects letters; `imported_turns`: turns that only the memory's records
+//!   hold.
+//! - `text_normal_form`: characters of any bytes, in the normal form of words.
+//! - `operator_key`: the operator's key; `word_runs`: runs of words in any bytes; `fingerprints`: of forgotten turns.
 //! - `vector_forms`: the vectors of stored bytes in one form.
-//! - `word_pattern`: words that are looked for; `storage_search`: where they or fingerprints lie in stored bytes;
-//!   `verify`: whether they may.
-//! - `settings_check`: what must hold before anything is forgotten.
+//! - `word_pattern`: the words to search for; `storage_search`: where they or fingerprints are in stored bytes;
+//!   `verify`: whether they may be there.
+//! - `settings_check`: the conditions for forgetting anything.
 //! - `unreadable_operations`: entries of operations that cannot be read.
-//! - `erasure_schedule`: erasing in time, while a memory stays open.
-//! - `retention`: forgetting what rules no longer keep; `retention_rule`: which of them an operation follows.
+//! - `erasure_schedule`: erases on schedule, while a memory stays open.
+//! - `retention`: forgets turns that rules no longer keep; `retention_rule`: the rule that an operation follows.
+//! - `requests`: deletions on request; `forget_operation_tracker`: what became of operations; `eraser`: passes of an open
+//!   memory.
+//! - `log_events`: what this crate writes to the log.
 
 mod dead_letter_erasure;
 mod dead_letter_selection;

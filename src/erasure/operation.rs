@@ -1,11 +1,10 @@
 //! An operation: some turns of a bank that are to be forgotten, as one thing with an id (decision 55).
 //!
 //! In: a bank and ids of turns. Out: the operation, durable before the first of its deletions, and done with the last.
-//! Its id is a function of what it names, so that repeating it is harmless. The ids of turns stay beside it until their
-//! deletions are written, some at a time; a start writes what a crash left over. No operation waits for another's
-//! deletions, or for what is read before them. In a directory the ids go in the write
-//! of their deletions. On Kafka they go after it, so a start may write up to a thousand deletions again, which changes
-//! nothing.
+//! Its id is a function of what it names, so repeating it is harmless. The ids of turns stay beside it until their
+//! deletions are written, in batches; a start writes what a crash left unwritten. No operation waits for another's
+//! deletions, or for what is read before them. In a directory the ids are removed in the write of their deletions. On
+//! Kafka they are removed after it, so a start may write up to a thousand deletions again, which changes nothing.
 
 use crate::log_events;
 use std::{
@@ -35,32 +34,30 @@ use types::{
 
 /// Most deletions of one write.
 pub(super) const DELETED_AT_ONCE: usize = 1_000;
-/// What an entry of an operation begins with, until its last stage and from then on; and one of ids that are left
-/// to delete.
+/// The prefixes of entries: of an operation until its last stage, and from then on; and of ids that are left to delete.
 pub(super) const PENDING: &str = "forget ";
 pub(super) const DONE: &str = "forgotten ";
 pub(super) const LEFT: &str = "forget-turns ";
-/// What no operation's id begins with.
+/// A prefix that no operation's id has.
 const NONE: &str = "none";
-/// The entry that says when dead letters were emptied whose bytes are still to be erased.
+/// The entry with the time at which dead letters were emptied whose bytes are still to be erased.
 const LETTERS: &str = "emptied letters";
-/// The entry that says when it was last looked for words to erase.
-const LOOKED: &str = "looked for words";
+/// The entry with the time of the last scan for words to erase.
+const SCANNED: &str = "looked for words";
 const HOUR_MS: i64 = 3_600_000;
 
 /// Held while operations are read and written back; never while one reads a bank or writes its deletions.
 static CHANGING: Mutex<()> = Mutex::new(());
-/// The ids of the operations that are in hand: each is carried out by one thread at a time.
+/// The ids of the operations that a thread is working on: each is carried out by one thread at a time.
 static IN_HAND: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-/// Signals that an operation is no longer in hand.
+/// Signals that a thread has finished its work on an operation.
 static LET_GO: Condvar = Condvar::new();
 
-/// An operation that this thread has in hand, until this is dropped. No thread waits for one while it holds
-/// [`CHANGING`].
+/// This thread works on the operation until this is dropped. No thread waits for one while it holds [`CHANGING`].
 struct OperationGuard(String);
 
 impl OperationGuard {
-    /// Waits until no other thread has the operation in hand.
+    /// Waits until no other thread works on the operation.
     fn take(operation: &str) -> Self {
         let mut in_hand = sync::lock(&IN_HAND);
         while !in_hand.insert(operation.to_owned()) {
@@ -101,21 +98,21 @@ pub struct ForgetOperation {
     pub turns: u64,
     /// When it was asked for, in milliseconds since 1970.
     pub requested_ms: i64,
-    /// By when their words are out of every stored byte; none where only a request erases, and on Kafka, whose topics
-    /// say it.
+    /// The time by which their words are out of every stored byte; `None` if only a request erases, and on Kafka, where
+    /// topic settings decide.
     pub due_ms: Option<i64>,
-    /// Where its last deletion lies, as text of [`WritePosition`]; none while some are still to be written.
+    /// Where its last deletion is, as text of [`WritePosition`]; `None` while some are still to be written.
     pub after: Option<String>,
-    /// When no answer reflected them any more.
+    /// When answers stopped reflecting them.
     pub hidden_ms: Option<i64>,
-    /// When what others said in their windows was read again, by the language model where one extracts.
+    /// When the other turns of their windows were extracted again, by the language model if one extracts.
     pub rebuilt_ms: Option<i64>,
-    /// When their words were out of every stored byte, and what that took.
+    /// When their words were out of every stored byte, and the report of that pass.
     pub erased: Option<(i64, ErasureReport)>,
     /// Dead letters that were emptied with it, because they state the same speaker or bank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letters: Option<u64>,
-    /// The rule that deleted them; none where somebody asked for it.
+    /// The rule that deleted them; `None` if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionRule>,
 }
@@ -123,19 +120,19 @@ pub struct ForgetOperation {
 /// Deletions that are durable.
 #[derive(Debug, Clone)]
 pub struct DurableDeletion {
-    /// Where they lie; nothing where they had been written before.
+    /// Where they are; empty if they had been written before.
     pub written: WritePosition,
     /// Their operation.
     pub operation: ForgetOperation,
 }
 
-/// What a memory has reached, by which operations are settled.
+/// The progress of a memory, by which operations are settled.
 pub struct MemoryProgress<'s> {
     /// Whether answers reflect what was written.
     pub reflects: &'s dyn Fn(&WritePosition) -> bool,
     /// Whether windows of a bank are to be extracted again.
     pub is_in_part: &'s dyn Fn(&Bank) -> bool,
-    /// Closed windows that wait for the language model; none where another process knows that.
+    /// Closed windows that wait for the language model; `None` if only another process knows that.
     pub waiting_for_model: Option<u64>,
     /// The time, in milliseconds since 1970.
     pub now_ms: i64,
@@ -149,13 +146,13 @@ pub struct ForgetOperationStore<'l> {
 }
 
 impl<'l> ForgetOperationStore<'l> {
-    /// Those of a log.
+    /// The operations of a log.
     pub fn of(log: &'l dyn Log, settings: &'l ForgetSettings) -> Self {
         Self { log, settings }
     }
 
-    /// Has turns forgotten, by a rule where one is given, and returns once their deletions are durable. What was asked
-    /// for before is not done again.
+    /// Forgets turns, by a rule if one is given, and returns once their deletions are durable. A repeated request does
+    /// nothing again.
     pub fn begin(
         &self,
         bank: &Bank,
@@ -167,7 +164,7 @@ impl<'l> ForgetOperationStore<'l> {
         for (index, turn) in turns.iter().enumerate() {
             deletion(bank, turn).check().map_err(|problem| PipelineError::Turn { index, problem })?;
         }
-        // Without the secret there is no receipt: then nothing is deleted.
+        // Without the secret there is no receipt, so nothing is deleted.
         check_key(self.settings)?;
         let (operation, bank) = (id_of(bank, &turns), bank.clone());
         self.carry_out(LedgerLine { operation, bank, requested_ms: now_ms, turns, retention })
@@ -190,7 +187,7 @@ impl<'l> ForgetOperationStore<'l> {
         self.finish(operation)
     }
 
-    /// Writes deletions that a crash left over, and those of the ledger that this log has never had, in banks that
+    /// Writes deletions that a crash left unwritten, and those of the ledger that this log has never had, in banks that
     /// pass. Returns how many operations it finished.
     pub fn resume(&self, passes: &dyn Fn(&Bank) -> bool) -> Result<usize, PipelineError> {
         let lines = match &self.settings.ledger {
@@ -248,12 +245,12 @@ impl<'l> ForgetOperationStore<'l> {
         operations.filter_map(Result::transpose).collect()
     }
 
-    /// Notes which stages operations have reached, and returns those that may reach further ones: on a log whose
+    /// Notes which stages operations have reached, and returns those that may reach further stages: on a log whose
     /// records are erased, those whose words are not erased yet.
     pub fn settle(&self, settled: &MemoryProgress<'_>) -> Result<Vec<ForgetOperation>, PipelineError> {
         let _changing = sync::lock(&CHANGING);
         let (mut pending, mut changed) = (self.pending()?, Vec::new());
-        // Where nothing is erased here, no stage follows the last one that this process can know.
+        // If nothing is erased here, the last stage that this process can know of is the final one.
         let is_erasable = self.log.erasable().is_some();
         let is_over = |of: &ForgetOperation| match settled.waiting_for_model {
             _ if is_erasable => false,
@@ -273,7 +270,7 @@ impl<'l> ForgetOperationStore<'l> {
                 operation.rebuilt_ms.get_or_insert(settled.now_ms);
             }
             if is_over(operation) {
-                // In this order: what is written of it after a crash is never nothing.
+                // In this order, so that a crash in between leaves one of the two entries.
                 changed.push(entry(DONE, operation)?);
                 changed.push((format!("{PENDING}{}", operation.operation), None));
             } else if *operation != before {
@@ -305,8 +302,8 @@ impl<'l> ForgetOperationStore<'l> {
         Ok(())
     }
 
-    /// Empties the dead letters that a selector takes, and notes in an operation that waits how many. Their bytes are
-    /// erased in the same time as those of turns.
+    /// Empties the dead letters that a selector selects, and notes their number in a waiting operation. Their bytes are
+    /// erased within the same time as those of turns.
     pub fn empty_letters(
         &self,
         select: &LetterSelector,
@@ -330,14 +327,14 @@ impl<'l> ForgetOperationStore<'l> {
         Ok(count)
     }
 
-    /// Since when emptied dead letters wait for a pass, in milliseconds since 1970.
+    /// The time since which emptied dead letters wait for a pass, in milliseconds since 1970.
     pub(super) fn emptied_letters_since_ms(&self) -> Result<Option<i64>, PipelineError> {
         self.time_of(LETTERS)
     }
 
-    /// When it was last looked for words to erase, in milliseconds since 1970.
+    /// The time of the last scan for words to erase, in milliseconds since 1970.
     pub(super) fn last_scan_ms(&self) -> Result<Option<i64>, PipelineError> {
-        self.time_of(LOOKED)
+        self.time_of(SCANNED)
     }
 
     fn time_of(&self, name: &str) -> Result<Option<i64>, PipelineError> {
@@ -345,14 +342,14 @@ impl<'l> ForgetOperationStore<'l> {
         Ok(entries.first().and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok()))
     }
 
-    /// Notes that it was looked for words to erase.
+    /// Notes that a scan for words to erase was made.
     pub(super) fn note_scan(&self, now_ms: i64) -> Result<(), PipelineError> {
         self.log.append_with_entries(&[], vec![looked(now_ms)])?;
         Ok(())
     }
 
-    /// The operation with ids that hold no phone number and no mail address. It is the same one, by its id, and names the
-    /// same turns.
+    /// The operation with ids that hold no phone number and no mail address. Its own id stays the same, and it names
+    /// the same turns.
     fn hidden(&self, line: LedgerLine) -> Result<LedgerLine, PipelineError> {
         if !line.turns.iter().any(|turn| holds_contact(turn)) {
             return Ok(line);
@@ -361,7 +358,7 @@ impl<'l> ForgetOperationStore<'l> {
         Ok(LedgerLine { turns: line.turns.iter().map(|turn| salt.hide(turn)).collect(), ..line })
     }
 
-    /// Does what needs the words of turns while the memory has them.
+    /// Does what needs the words of turns, while the memory still has them.
     fn prepare(&self, line: &LedgerLine) -> Result<(), PipelineError> {
         keep_fingerprints(self.settings, self.log, line)?;
         empty_letters_of_imported(self.log, line)
@@ -391,13 +388,13 @@ impl<'l> ForgetOperationStore<'l> {
             entries
                 .push((format!("{LEFT}{} {number:08}", operation.operation), Some(json(&operation.operation, &some)?)));
         }
-        // Last: an operation whose ids are not all written is none, however far a crash lets the write come.
+        // Written last: an operation whose ids are not all written does not exist, wherever a crash ends the write.
         entries.push(entry(PENDING, &operation)?);
         self.log.append_with_entries(&[], entries)?;
         Ok(operation)
     }
 
-    /// Writes the deletions that are left of an operation.
+    /// Writes the remaining deletions of an operation.
     fn finish(&self, mut operation: ForgetOperation) -> Result<DurableDeletion, PipelineError> {
         let mut written = WritePosition::nothing(self.log.partitions()).of_bank(&operation.bank);
         if let Some(after) =
@@ -411,13 +408,13 @@ impl<'l> ForgetOperationStore<'l> {
             let some = self.log.append_with_entries(&deletions, vec![(name, None)])?;
             some.partition_ends().for_each(|(partition, next)| written.extend(partition, next));
         }
-        // After a crash between the last deletions and this, all that is durable covers them.
+        // If a crash came between the last deletions and this, the end of the durable turns covers them.
         if written.partition_ends().next().is_none() {
             let partition = logs::partition_of(&operation.bank, self.log.partitions());
             written.extend(partition, self.log.end_of_turns(partition)?);
         }
         operation.after = Some(written.to_string());
-        // Until here no look at the operations has changed this one: it had written nothing that could be reflected.
+        // Until here no scan of the operations has changed this one: nothing that it wrote was known to be reflected.
         let _changing = sync::lock(&CHANGING);
         self.log.append_with_entries(&[], vec![entry(PENDING, &operation)?])?;
         Ok(DurableDeletion { written, operation })
@@ -425,10 +422,10 @@ impl<'l> ForgetOperationStore<'l> {
 }
 
 fn looked(now_ms: i64) -> LogEntry {
-    (LOOKED.to_owned(), Some(now_ms.to_string().into_bytes()))
+    (SCANNED.to_owned(), Some(now_ms.to_string().into_bytes()))
 }
 
-/// Calls `with` what a replica reflects now.
+/// Calls `with` with what a replica reflects now.
 pub fn with_memory_progress<T>(
     replica: &Replica,
     waiting_for_model: Option<u64>,
@@ -466,7 +463,7 @@ fn read(name: &str, value: &[u8]) -> Result<ForgetOperation, PipelineError> {
     serde_json::from_slice(value).map_err(|e| unreadable(name, &e))
 }
 
-/// Passes over what cannot be read, where others may have written it; says so once for each.
+/// Skips an entry that cannot be read, if other programs may have written it; logs each once.
 fn passed_over<T>(log: &dyn Log, read: Result<T, PipelineError>) -> Result<Option<T>, PipelineError> {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     match read {

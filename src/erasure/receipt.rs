@@ -88,7 +88,7 @@ pub struct Receipt {
     pub hmac_sha256: Option<String>,
 }
 
-/// The receipts of all operations, which are settled first.
+/// The receipts of all operations, after settling them.
 pub fn receipts(
     forgets: ForgetOperationStore<'_>,
     settled: &MemoryProgress<'_>,
@@ -98,14 +98,14 @@ pub fn receipts(
     noted(forgets, key_file)
 }
 
-/// The receipts of all operations, as they were noted last.
+/// The receipts of all operations, as last noted.
 fn noted(forgets: ForgetOperationStore<'_>, key_file: Option<&Path>) -> Result<Vec<Receipt>, PipelineError> {
     let (all, leaving) = (forgets.all()?, forgets.log.topic_retention()?);
     all.iter().map(|operation| Receipt::of(operation, key_file, leaving.as_ref())).collect()
 }
 
-/// The receipts of a log, as they were noted last: of one in a directory, which no process has open, or of one on
-/// Kafka, whose services note them.
+/// The receipts of a log, as last noted: of a log in a directory that no process has open, or of one on Kafka, whose
+/// services note them.
 ///
 /// # Errors
 /// As the log's.
@@ -115,7 +115,7 @@ pub fn stored_receipts(pipeline: &Pipeline) -> Result<Vec<Receipt>, PipelineErro
 }
 
 impl Receipt {
-    /// The receipt of an operation, signed with the secret of a file. `leaving` says when words leave a log on Kafka.
+    /// The receipt of an operation, signed with the secret of a file. `leaving` holds when words leave a log on Kafka.
     pub fn of(
         operation: &ForgetOperation,
         key_file: Option<&Path>,
@@ -141,7 +141,7 @@ impl Receipt {
             (Some(_), None, None) => ForgetStage::Hidden,
             (None, None, None) => ForgetStage::Accepted,
         };
-        // Until they are hidden, answers may quote them, and a new record of the memory may hold them.
+        // Until the turns are hidden, answers may quote them, and a new record of the memory may hold them.
         let left_ms = leaving.filter(|leaving| leaving.never.is_empty()).map(|leaving| {
             let within_ms = i64::try_from(leaving.within_ms).unwrap_or(i64::MAX);
             hidden_ms.unwrap_or(*requested_ms).saturating_add(within_ms)

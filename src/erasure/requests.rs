@@ -1,4 +1,4 @@
-//! Deletions as callers ask for them: turns of a bank, and the dead letters that go with them.
+//! Deletions on request: turns of a bank, and the dead letters that belong to them.
 //!
 //! In: a log, the settings, a bank. Out: an operation that is durable, or why nothing was deleted. Reads no turn.
 
@@ -9,7 +9,7 @@ use types::{
     model::{Bank, Selector},
 };
 
-/// Deletes turns of a bank for good, as one operation: once it is durable, the next start ends what a crash left over.
+/// Deletes turns of a bank for good, as one operation: once it is durable, the next start finishes what a crash left.
 /// Repeating it is harmless.
 ///
 /// # Errors
@@ -28,9 +28,9 @@ pub fn forget_turns(
     ForgetOperationStore::of(log, settings).begin(bank, turns.into_iter().collect(), now_ms, None)
 }
 
-/// The dead letters that go with the turns that a selector takes: those that state one of its speakers, or with `all`
-/// those that state the bank; with `bankless` also those of the speakers whose bank cannot be read. None where a time
-/// or a conversation narrows it, which dead letters do not state.
+/// The dead letters that belong to the turns of a selector: those that state one of its speakers, or with `all` those
+/// that state the bank; with `bankless` also those of the speakers whose bank cannot be read. `None` if a time or a
+/// conversation narrows the selector, which dead letters do not state.
 #[must_use]
 pub fn letters_with(bank: &Bank, select: &Selector, bankless: bool) -> Option<LetterSelector> {
     let Selector { speakers, all, mentions, .. } = select;
@@ -40,11 +40,11 @@ pub fn letters_with(bank: &Bank, select: &Selector, bankless: bool) -> Option<Le
     names_some.then_some(LetterSelector { bankless: bankless && !all, ..of })
 }
 
-/// Empties dead letters, and notes how many in the operation that they go with. None on Kafka, where they leave their
-/// topic as its settings say.
+/// Empties dead letters, and notes their number in the operation that they belong to. `None` on Kafka, where topic
+/// settings decide how long they stay.
 ///
 /// # Errors
-/// [`PipelineError::Held`] where a hold covers their bank, and [`PipelineError::Log`].
+/// [`PipelineError::Held`] if a hold covers their bank, and [`PipelineError::Log`].
 pub fn empty_letters(
     log: &dyn Log,
     settings: &ForgetSettings,

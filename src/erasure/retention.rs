@@ -1,9 +1,9 @@
-//! Retention: turns that rules no longer keep, forgotten as if somebody had asked for it.
+//! Retention: forgets turns that rules no longer keep, as a request would.
 //!
-//! In: the rules, a log, and the time. Out: what no rule keeps, and operations that forget it, some turns at a time. A
-//! replay repeats them, because they are deletions in the turns log. The time comes in from outside, so a check of the
-//! same log at the same time gives the same turns. Banks that are held are left out. Turns that are durable and not
-//! extracted yet are not seen: a later look finds them.
+//! In: the rules, a log, and the time. Out: the turns that no rule keeps, and operations that forget them in batches. A
+//! replay repeats them, because they are deletions in the turns log. The caller passes the time, so a scan of the same
+//! log at the same time finds the same turns. Banks under a hold are left out. Turns that are durable but not extracted
+//! yet are not seen: a later scan finds them.
 
 use crate::log_events;
 use std::{
@@ -31,13 +31,13 @@ use types::{
 const DAY_MS: i64 = 86_400_000;
 /// Records of the turns log that are read at once, for the times at which they were stored.
 const READ_AT_ONCE: usize = 64;
-/// The time between two looks at a partition.
-const LOOKS_EVERY: Duration = Duration::from_secs(86_400);
+/// The time between two scans of a partition.
+const SCAN_INTERVAL: Duration = Duration::from_secs(86_400);
 /// The longest time until a stop, or a partition that is new to this process, is noticed.
-const LOOK: Duration = Duration::from_millis(250);
-/// The pause after something failed: a bank with a record that cannot be read fails until somebody mends it.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The pause after a failure: a bank with an unreadable record fails until an operator repairs it.
 const PAUSE: Duration = Duration::from_secs(3_600);
-/// How many times as long as it worked a pass rests before it goes on, so that questions have the machine.
+/// After a pass, it rests for this many times the time that the pass took, so that questions have the machine.
 const RESTS: u32 = 4;
 /// The longest rest.
 const MAX_REST: Duration = Duration::from_secs(60);
@@ -49,17 +49,17 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 pub struct ExpiredTurns {
     /// The bank.
     pub bank: Bank,
-    /// Their ids, by rule in the order of the pipeline file. A turn that several rules name stands with the first of
-    /// them.
+    /// Their ids, by rule, in the order of the pipeline file. A turn that several rules name is listed with the first
+    /// of them.
     pub by_rule: Vec<(RetentionRule, BTreeSet<String>)>,
 }
 
-/// What a check of all banks has found.
+/// The result of scanning all banks.
 #[derive(Debug)]
 pub struct RetentionScan {
-    /// What no rule keeps, by bank; banks in which all turns stay are left out.
+    /// The turns that no rule keeps, by bank; banks that keep all turns are left out.
     pub outlived: Vec<ExpiredTurns>,
-    /// [`PipelineError::Quarantined`] for each bank that could not be looked at.
+    /// [`PipelineError::Quarantined`] for each bank that could not be scanned.
     pub quarantined: Vec<PipelineError>,
 }
 
@@ -78,19 +78,19 @@ pub struct RetentionStatus {
     pub problem: Option<String>,
 }
 
-/// What the thread of retention tells.
+/// An event of the retention thread.
 #[derive(Debug)]
 pub enum RetentionEvent {
     /// Turns were deleted.
     Deleted(u64),
-    /// All banks were looked at.
+    /// All banks were scanned.
     Looked(Timestamp),
     /// Why it failed; it is tried again.
     Failed(String),
 }
 
 impl RetentionStatus {
-    /// Takes what the thread tells.
+    /// Notes an event of the thread.
     pub fn note(&mut self, news: RetentionEvent) {
         match news {
             RetentionEvent::Deleted(turns) => self.deleted_turns += turns,
@@ -100,7 +100,7 @@ impl RetentionStatus {
     }
 }
 
-/// The rules of a pipeline, over its log.
+/// The rules of a pipeline, with its log.
 pub struct RetentionRunner<'r> {
     forgets: ForgetOperationStore<'r>,
     log: &'r dyn Log,
@@ -108,16 +108,16 @@ pub struct RetentionRunner<'r> {
 }
 
 impl<'r> RetentionRunner<'r> {
-    /// That of a pipeline.
+    /// The rules of this pipeline.
     #[must_use]
     pub fn of(pipeline: &'r Pipeline, log: &'r dyn Log) -> Self {
         Self { forgets: ForgetOperationStore::of(log, &pipeline.forget), log, rules: &pipeline.retention }
     }
 
-    /// What no rule keeps at a time, in milliseconds since 1970.
+    /// The turns that no rule keeps at a time, in milliseconds since 1970.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed.
+    /// [`PipelineError`] if the log failed.
     pub fn scan(&self, now_ms: i64) -> Result<RetentionScan, PipelineError> {
         let (mut outlived, mut quarantined) = (Vec::new(), Vec::new());
         for partition in 0..self.log.partitions() {
@@ -133,7 +133,7 @@ impl<'r> RetentionRunner<'r> {
         Ok(RetentionScan { outlived, quarantined })
     }
 
-    /// Deletes what a check found, in operations of at most a thousand turns of one rule, and returns once that is
+    /// Deletes what a scan found, in operations of at most a thousand turns of one rule, and returns once that is
     /// durable.
     ///
     /// # Errors
@@ -152,10 +152,10 @@ impl<'r> RetentionRunner<'r> {
         Ok(self.forgets.begin(bank, turns, now_ms, Some(rule.clone()))?.written)
     }
 
-    /// The banks of a partition of the memory that a rule covers and nothing holds.
+    /// The banks of a partition of the memory that a rule covers and no hold covers.
     fn banks(&self, partition: u32) -> Result<BTreeSet<Bank>, PipelineError> {
         let mut banks = BTreeSet::new();
-        // No record is read for that.
+        // This reads no record.
         let mut note = |key: &[u8], _: u64| {
             banks.extend(MemoryKey::from_bytes(key).map(|key| key.bank));
             false
@@ -172,7 +172,7 @@ impl<'r> RetentionRunner<'r> {
         if !imported.is_empty()
             && let Some(at_ms) = imported_ms(self.log, &bank)?
         {
-            // Their records may have been written again since.
+            // The records of imported turns may have been written again since the import.
             for held in held.iter_mut().filter(|held| imported.contains(&held.turn.turn)) {
                 held.recorded_ms = held.recorded_ms.min(at_ms);
             }
@@ -189,9 +189,9 @@ impl<'r> RetentionRunner<'r> {
         Ok((!by_rule.is_empty()).then_some(ExpiredTurns { bank, by_rule }))
     }
 
-    /// Looks and deletes until `stopping`, whose thread may be unparked: in each partition of the memory that is
-    /// `ours`, soon after it is so for the first time, and then once a day. `replica` follows the log; it may hold only
-    /// some of the partitions.
+    /// Scans and deletes until `stopping`, whose thread may be unparked: in each partition of the memory that is
+    /// `ours`, first soon after it became so, and then once a day. `replica` follows the log; it may hold only some of
+    /// the partitions.
     pub fn retain_in_time(
         &self,
         replica: &Replica,
@@ -200,7 +200,7 @@ impl<'r> RetentionRunner<'r> {
         tell: &dyn Fn(RetentionEvent),
     ) {
         let goes_on = || !stopping.load(Ordering::Relaxed);
-        // When each partition is looked at next, and why the last look failed.
+        // When to scan each partition next, and why the last scan failed.
         let mut looks: BTreeMap<u32, (Instant, Option<String>)> = BTreeMap::new();
         while goes_on() {
             let now = Instant::now();
@@ -213,7 +213,7 @@ impl<'r> RetentionRunner<'r> {
                     log_events::retention_failed(&redacted_error(&error));
                     error.to_string()
                 });
-                let pause = if problem.is_some() { PAUSE } else { LOOKS_EVERY };
+                let pause = if problem.is_some() { PAUSE } else { SCAN_INTERVAL };
                 looks.insert(*partition, (Instant::now() + pause, problem));
             }
             if !due.is_empty() && goes_on() {
@@ -221,7 +221,7 @@ impl<'r> RetentionRunner<'r> {
                 let problem = of_ours.find_map(|(_, (_, problem))| problem.clone());
                 tell(problem.map_or_else(|| RetentionEvent::Looked(Timestamp::now()), RetentionEvent::Failed));
             }
-            rest(LOOK, &goes_on);
+            rest(CHECK_INTERVAL, &goes_on);
         }
     }
 
@@ -243,7 +243,7 @@ impl<'r> RetentionRunner<'r> {
             let outlived = match looked {
                 Ok(Some(outlived)) => outlived,
                 Ok(None) => continue,
-                // The other banks have rules, too.
+                // The rules apply to the other banks, too.
                 Err(error) => {
                     failed.get_or_insert(error);
                     continue;
@@ -257,11 +257,11 @@ impl<'r> RetentionRunner<'r> {
                 let written = self.delete_some(&outlived.bank, rule, turns, now_ms())?;
                 log_events::retention_deleted(count);
                 tell(RetentionEvent::Deleted(count));
-                // The work that the deletions make counts, too.
+                // The work that the deletions cause counts, too.
                 let is_held =
                     written.partition_ends().all(|(partition, _)| replica.holds(partition % self.log.partitions()));
                 let reflects = |until| !is_held || replica.wait_for(&written, until);
-                while goes_on() && begun.elapsed() < MAX_WAIT && !reflects(Instant::now() + LOOK) {}
+                while goes_on() && begun.elapsed() < MAX_WAIT && !reflects(Instant::now() + CHECK_INTERVAL) {}
                 rest((begun.elapsed() * RESTS).min(MAX_REST), goes_on);
             }
         }
@@ -270,7 +270,7 @@ impl<'r> RetentionRunner<'r> {
 }
 
 impl ExpiredTurns {
-    /// Its turns with their rule, as many at once as an operation forgets.
+    /// Its turns with their rule, in batches of the size of one operation.
     fn parts(&self) -> impl Iterator<Item = (&RetentionRule, Vec<String>)> {
         self.by_rule.iter().flat_map(|(rule, turns)| {
             let mut turns = turns.iter();
@@ -282,13 +282,13 @@ impl ExpiredTurns {
     }
 }
 
-/// When records of a bank were appended to the turns log.
+/// The times at which records of a bank were appended to the turns log.
 struct AppendTimes<'l> {
     log: &'l dyn Log,
     bank: &'l Bank,
-    /// Records before this offset have left the log.
+    /// Records before this offset are no longer in the log.
     first: u64,
-    /// The offsets that were read last, and the times of the bank's records among them.
+    /// The offsets of the last read, and the times of the bank's records among them.
     span: Range<u64>,
     times: BTreeMap<u64, i64>,
 }
@@ -298,8 +298,8 @@ impl<'l> AppendTimes<'l> {
         Self { log, bank, first: 0, span: 0..0, times: BTreeMap::new() }
     }
 
-    /// The time of the record at an offset, in milliseconds since 1970; `None` where the log has none of the bank, or
-    /// has it no more.
+    /// The time of the record at an offset, in milliseconds since 1970; `None` if the log has no record of the bank
+    /// there, or no longer has it.
     fn at(&mut self, offset: u64) -> Result<Option<i64>, PipelineError> {
         if offset < self.first {
             return Ok(None);
@@ -322,8 +322,8 @@ impl<'l> AppendTimes<'l> {
     }
 }
 
-/// The ids of those turns of a bank that an import brought. They stand at offset 0, and the record that the turns log
-/// has there, if it has one, is of another turn.
+/// The ids of the turns of a bank that an import brought. They have offset 0; if the turns log has a record there, it
+/// is of another turn.
 fn imported(log: &dyn Log, bank: &Bank, held: &[StoredTurn]) -> Result<BTreeSet<String>, PipelineError> {
     let first: Vec<&StoredTurn> = held.iter().filter(|held| held.offset == 0).collect();
     if first.is_empty() {
@@ -345,10 +345,10 @@ fn imported(log: &dyn Log, bank: &Bank, held: &[StoredTurn]) -> Result<BTreeSet<
     Ok(first.into_iter().filter(|held| !is_taken(held)).map(|held| held.turn.turn.clone()).collect())
 }
 
-/// The ids of the turns that a rule does not keep, of all turns of a bank in the order of time. `stored_ms` says when
-/// the record at an offset of the turns log was appended, if that is known; otherwise, and for what was `imported`, the
-/// time counts at which the memory was written, which may be later. It is only asked about turns that go, and one that
-/// stays. What was imported was stored before what the log took.
+/// The ids of the turns that a rule does not keep, among all turns of a bank in time order. `stored_ms` returns when
+/// the record at an offset of the turns log was appended, if known; otherwise, and for `imported` turns, the time at
+/// which the memory was written counts, which may be later. It is called only for turns to delete, and for one that
+/// stays. Imported turns were stored before any turn of this log.
 fn outlived(
     rule: &RetentionSettings,
     held: &[StoredTurn],
@@ -374,7 +374,7 @@ fn outlived(
                 RetentionTimeBasis::Stored => stored_ms(held.offset)?,
             };
             match known_ms {
-                // The order is that of these times, so the first turn that stays ends the others.
+                // The turns are in the order of these times, so the first one that stays ends the search.
                 Some(at_ms) if at_ms > until_ms => break,
                 None if held.recorded_ms > until_ms => {}
                 _ => going.push(held),
@@ -388,11 +388,11 @@ fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// Waits, unless it is to stop.
+/// Waits, unless it is stopped.
 fn rest(time: Duration, goes_on: &dyn Fn() -> bool) {
     let begun = Instant::now();
     while goes_on() && begun.elapsed() < time {
-        std::thread::park_timeout(LOOK.min(time.saturating_sub(begun.elapsed())));
+        std::thread::park_timeout(CHECK_INTERVAL.min(time.saturating_sub(begun.elapsed())));
     }
 }
 
@@ -410,7 +410,7 @@ mod tests {
         EventTime::parse(time).unwrap().unix_ms
     }
 
-    /// Turns in the order in which they were said; they were stored in another one, a day apart from 1 June on.
+    /// Turns in the order in which they were said; they were stored in another order, a day apart from 1 June on.
     fn held() -> Vec<StoredTurn> {
         let said = [
             ("a", "Ann", "2024-05-01T00:00:00Z", 3),
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_rule_takes_exactly_the_turns_that_are_older_or_more_than_it_keeps() {
-        // Exactly as old as what is kept: it goes.
+        // A turn exactly as old as the limit is deleted.
         assert_eq!(gone("keep = { days = 30 }\nby = \"said\""), ["a", "b"]);
         assert_eq!(gone("keep = { days = 29 }\nby = \"stored\""), ["b"]);
         assert_eq!(gone("keep = { days = 27 }"), ["b", "c", "d"], "stored is the default");
@@ -458,7 +458,7 @@ mod tests {
         // Their memory was written on 10 June, twenty days ago.
         assert_eq!(gone(20, 4), ["b", "c", "d", "a"]);
         assert_eq!(gone(21, 4), [""; 0]);
-        // One that stays for that reason keeps none that is known to be old.
+        // A turn that stays for that reason does not keep others that are known to be old.
         assert_eq!(gone(27, 1), ["c", "d"]);
     }
 
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn what_was_imported_was_stored_before_what_the_log_took() {
         let mut all = held();
-        // What the log took first was said first, and stands at the offset of what was imported.
+        // What the log took first was said first, and has the offset that imported turns have.
         all.iter_mut().for_each(|held| held.offset = 0);
         let imported: BTreeSet<String> = ["b", "c", "d"].map(str::to_owned).into();
         let gone = |keep: &str| {

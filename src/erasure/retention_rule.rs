@@ -1,6 +1,6 @@
 //! The rule of retention that an operation follows.
 //!
-//! In: a rule of a pipeline file. Out: what names it, in operations, in the ledger and in receipts.
+//! In: a rule of a pipeline file. Out: its name in operations, in the ledger and in receipts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! What must hold before anything is forgotten: the secret can be read, and what has to outlive the log's directory
-//! lies outside of it.
+//! The conditions for forgetting anything: the secret can be read, and what has to outlive the log's directory is
+//! outside of it.
 //!
-//! In: the settings. Out: an error that names the file and what to do, where something does not hold. Reads the key
-//! file and follows symbolic links; writes nothing.
+//! In: the settings. Out: for a condition that does not hold, an error that names the file and what to do. Reads the
+//! key file and follows symbolic links; writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub fn check_forgetting(pipeline: &Pipeline) -> Result<(), PipelineError> {
     check_places(pipeline)
 }
 
-/// Checks that the secret can be read, where the settings name a file with one.
+/// Checks that the secret can be read, if the settings name a file with one.
 pub(super) fn check_key(settings: &ForgetSettings) -> Result<(), PipelineError> {
     settings.key_file.as_deref().map_or(Ok(()), |path| key_of(path).map(drop))
 }

@@ -1,10 +1,10 @@
-//! Looking for words, or for fingerprints of words, in stored bytes, decompressed.
+//! Searches stored bytes, decompressed, for words or for fingerprints of words.
 //!
-//! In: what is looked for, and places. Out: where it lies; the same, however many threads search. Each file is read as
-//! what it is: tables and journals of the embedded stores entry by entry, superseded ones included, their files of long
-//! values as a whole; Parquet page by page; and whatever is packed with Zstandard inside. Then it is read as it is. A
-//! thread has one file at a time, and holds a few blocks of it. A link below a place is not followed: what it leads to
-//! is not the memory's. It is named, unless it leads to what is searched anyway.
+//! In: a pattern, and places. Out: where it was found; the result does not depend on the number of threads. Each file
+//! is read by its format: tables and journals of the embedded stores entry by entry, superseded ones included, their
+//! files of long values as a whole; Parquet page by page; and everything in them that is compressed with Zstandard.
+//! Then its bytes are read as they are. A thread has one file at a time, and holds a few blocks of it. A link below a
+//! place is not followed: its target is not the memory's. It is reported, unless its target is searched anyway.
 
 use std::{
     collections::BTreeSet,
@@ -30,28 +30,28 @@ use models::embed::cached_vectors;
 
 /// The first bytes of a frame of Zstandard.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Bytes that are read or unpacked at once.
+/// Bytes that are read or decompressed at once.
 const READ_BYTES: usize = 8 << 20;
-/// Bytes that are unpacked at once of a damaged frame: what is unpacked together with the damage is lost.
+/// Bytes of a damaged frame that are decompressed at once: bytes decompressed together with the damage are lost.
 const DAMAGED_BYTES: usize = 1 << 10;
-/// How deep packed bytes lie in packed bytes.
+/// How many levels of compressed bytes in compressed bytes are read.
 const DEPTH: u32 = 3;
 /// The most listings of the files while a store replaces them.
 const LISTINGS: usize = 8;
-/// Findings that are kept of a file; more of them say nothing more.
+/// Matches that are kept per file; more say nothing new.
 const FOUND_IN_FILE: usize = 16;
 /// How often a journal is read until its last entry is whole, and the pause in between.
 const JOURNAL_READS: u32 = 3;
 const JOURNAL_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where words lie.
+/// A place where words were found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StorageMatch {
     /// The file, or the URL of a bucket's object.
     pub file: PathBuf,
     /// Where in it: an offset in bytes, or the offset of a record in the log.
     pub at: String,
-    /// The operation whose fingerprint was found; none where words were looked for.
+    /// The operation whose fingerprint was found; `None` in a search for words.
     pub operation: Option<String>,
 }
 
@@ -62,16 +62,16 @@ pub struct StorageSearchReport {
     pub bytes: u64,
     /// Files.
     pub files: u64,
-    /// Where words lie.
+    /// Where words were found.
     pub found: Vec<StorageMatch>,
     /// The operations of which a fingerprint was found.
     pub operations: BTreeSet<String>,
-    /// Files that could not be read whole, and why.
+    /// Files that could not be read completely, and why.
     pub unread: Vec<(PathBuf, String)>,
 }
 
 impl StorageSearchReport {
-    /// Adds what another one read.
+    /// Adds another report.
     pub(super) fn add(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.files += other.files;
@@ -85,21 +85,21 @@ impl StorageSearchReport {
     }
 }
 
-/// What is looked for.
+/// What to search for.
 pub(super) trait StoragePattern: Sync {
-    /// How many bytes are searched again with what follows them, so that nothing is missed between two reads.
+    /// How many bytes are searched again with those that follow, so that nothing is missed between two reads.
     fn longest(&self) -> usize;
-    /// Calls `found` with where in the bytes something begins, and with the operation that it is a fingerprint of.
+    /// Calls `found` with each match's offset in the bytes, and the operation if it is a fingerprint.
     fn find(&self, bytes: &[u8], found: &mut dyn FnMut(usize, Option<&str>));
-    /// Whether vectors are looked for, too: each is searched as memory records write it, whatever its form.
+    /// Whether vectors are searched, too: each is searched in the form of memory records, whatever its stored form.
     fn has_vectors(&self) -> bool;
 }
 
-/// Searches the files that places are or have below them, on at most `threads` threads.
+/// Searches all files at or below the places, on at most `threads` threads.
 pub(super) fn search_files(needles: &dyn StoragePattern, places: &[PathBuf], threads: usize) -> StorageSearchReport {
     let (mut search, mut seen, mut replaced) = (StorageSearchReport::default(), BTreeSet::new(), Vec::new());
     let real: Vec<PathBuf> = places.iter().filter_map(|place| place.canonicalize().ok()).collect();
-    // What a store removed before it was read may lie in a file that was not there at the last listing.
+    // What a store removed before it was read may now be in a file that is not in the last listing.
     for _ in 0..LISTINGS {
         let (mut lister, mut files) = (StorageSearcher::new(needles), Vec::new());
         // The place itself may be a link: its owner named it.
@@ -123,7 +123,7 @@ pub(super) fn search_files(needles: &dyn StoragePattern, places: &[PathBuf], thr
     search
 }
 
-/// Searches files in their order; what each thread has found.
+/// Searches files in their order; returns the searcher of each thread, with what it found.
 fn searchers<'w>(
     needles: &'w dyn StoragePattern,
     files: &[(u64, PathBuf)],
@@ -133,7 +133,7 @@ fn searchers<'w>(
     let search_some = || {
         let mut searcher = StorageSearcher::new(needles);
         while let Some((_, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // A panic must lose neither the file nor what was found in others.
+            // After a panic, neither the file nor matches in other files may be lost.
             if catch_unwind(AssertUnwindSafe(|| searcher.file(path))).is_err() {
                 searcher.not_read(path, &"reading it panicked; please report this");
             }
@@ -154,15 +154,15 @@ fn searchers<'w>(
 pub(super) struct StorageSearcher<'w> {
     needles: &'w dyn StoragePattern,
     search: StorageSearchReport,
-    /// Files that were removed before they were read, and what their reading said.
+    /// Files that were removed before they were read, with the error of their reading.
     replaced: Vec<(PathBuf, String)>,
-    /// How many were found in the file that is being read.
+    /// The number of matches in the file that is being read.
     in_file: usize,
     /// Finds where a frame of Zstandard may begin.
     frames: memmem::Finder<'static>,
-    /// What unpacks frames, one for each depth that was reached: making one takes longer than a short frame.
+    /// Decompressors, one for each depth that was reached: making one takes longer than decompressing a short frame.
     unpackers: Vec<DCtx<'static>>,
-    /// Blocks of [`READ_BYTES`] that nothing uses now.
+    /// Blocks of [`READ_BYTES`] that are free now.
     blocks: Vec<Vec<u8>>,
 }
 
@@ -179,12 +179,12 @@ impl<'w> StorageSearcher<'w> {
         }
     }
 
-    /// What was read, in the order of reading.
+    /// The report, in the order of reading.
     pub(super) fn done(self) -> StorageSearchReport {
         self.search
     }
 
-    /// Lists a file, or every file below a directory, each after its bytes. `real` are the places without links.
+    /// Lists a file, or every file below a directory, with its size. `real` are the places without links.
     fn list(
         &mut self,
         path: &Path,
@@ -211,11 +211,11 @@ impl<'w> StorageSearcher<'w> {
         }
     }
 
-    /// Names a link that leads out of what is searched.
+    /// Reports a link that leads out of the searched places.
     fn link(&mut self, path: &Path, real: &[PathBuf]) {
         match path.canonicalize() {
             Ok(target) if real.iter().any(|place| target.starts_with(place)) => {}
-            // It leads nowhere.
+            // The link leads nowhere.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             _ => {
                 self.not_read(path, &"it is a link, and what it leads to was not read; look there, or remove the link")
@@ -240,7 +240,7 @@ impl<'w> StorageSearcher<'w> {
         } else {
             self.packed(path)
         };
-        // What was unpacked above is not unpacked again.
+        // What was decompressed above is not decompressed again.
         let depth = if unpacked == Ok(true) { DEPTH } else { 0 };
         match self.raw(path, depth) {
             Ok(bytes) => {
@@ -254,7 +254,7 @@ impl<'w> StorageSearcher<'w> {
         }
     }
 
-    /// Searches an object of a bucket: Parquet by pages, and anything as it is.
+    /// Searches an object of a bucket: Parquet page by page, and anything as it is.
     pub(super) fn object(&mut self, name: &Path, bytes: &Bytes) {
         self.in_file = 0;
         self.search.bytes += bytes.len() as u64;
@@ -278,7 +278,7 @@ impl<'w> StorageSearcher<'w> {
         self.search.unread.push((place.to_owned(), problem.to_string()));
     }
 
-    /// A store replaces its files while they are read; what it removed is no place any more.
+    /// Notes a file that could not be read, or, if the store removed it meanwhile, that it was replaced.
     fn unread(&mut self, path: &Path, problem: &dyn std::fmt::Display) {
         if path.exists() {
             self.not_read(path, problem);
@@ -291,7 +291,7 @@ impl<'w> StorageSearcher<'w> {
         self.read(&mut File::open(path)?, READ_BYTES, path, &mut |at| format!("byte {at}"), depth)
     }
 
-    /// Looks at all that can be read, at most `most` bytes with one read, and returns how many bytes that were.
+    /// Searches all that can be read, at most `most` bytes per read, and returns how many bytes that were.
     fn read(
         &mut self,
         from: &mut dyn io::Read,
@@ -320,7 +320,7 @@ impl<'w> StorageSearcher<'w> {
         ended.map(|()| read)
     }
 
-    /// Looks at bytes, and at what is packed in them.
+    /// Searches bytes, and compressed frames in them.
     fn look(&mut self, bytes: &[u8], path: &Path, at: &mut dyn FnMut(usize) -> String, depth: u32) {
         let needles = self.needles;
         needles.find(bytes, &mut |start, operation| self.note(path, at(start), operation));
@@ -331,7 +331,7 @@ impl<'w> StorageSearcher<'w> {
         while let Some(next) = self.frames.find(bytes.get(from..).unwrap_or_default()) {
             let start = from + next;
             let mut unpacker = self.unpackers.pop().unwrap_or_default();
-            // Other bytes may begin like a frame; what was unpacked before the first that does not fit counts.
+            // Other bytes may look like a frame; what was decompressed before the first invalid byte counts.
             for most in [READ_BYTES, DAMAGED_BYTES] {
                 let mut frame = Decoder::with_context(&bytes[start..], &mut unpacker).single_frame();
                 if self.read(&mut frame, most, path, &mut |_| at(start), depth + 1).is_ok() {
@@ -354,7 +354,7 @@ impl<'w> StorageSearcher<'w> {
         }
     }
 
-    /// An entry of an embedded store, with its vectors where it is one of the cache.
+    /// Searches an entry of an embedded store, and its vectors if it is an entry of the cache.
     fn entry(&mut self, key: &[u8], value: &[u8], path: &Path) {
         self.look(key, path, &mut |_| place_of(key), 0);
         self.look(value, path, &mut |_| place_of(key), 0);
@@ -364,7 +364,7 @@ impl<'w> StorageSearcher<'w> {
         }
     }
 
-    /// A table of an embedded store: every version of every entry.
+    /// Searches a table of an embedded store: every version of every entry.
     fn table(&mut self, path: &Path) -> Result<(), String> {
         let cache = Arc::new(lsm_tree::Cache::with_capacity_bytes(1 << 20));
         let sum = lsm_tree::Checksum::from_raw(0);
@@ -376,14 +376,14 @@ impl<'w> StorageSearcher<'w> {
         Ok(())
     }
 
-    /// A file of long values of an embedded store, as a whole: a value is packed by itself, and may lie anywhere.
+    /// Searches a file of long values of an embedded store as a whole: a value is compressed alone, at any offset.
     fn values(&mut self, path: &Path) -> Result<(), String> {
         let bytes = fs::read(path).map_err(|e| e.to_string())?;
         self.look(&bytes, path, &mut |at| format!("byte {at}"), 0);
         Ok(())
     }
 
-    /// A file that is packed as a whole. Whether it is one.
+    /// Searches a file that is compressed as a whole; returns whether it is one.
     fn packed(&mut self, path: &Path) -> Result<bool, String> {
         let failed = |e: io::Error| e.to_string();
         let mut file = File::open(path).map_err(failed)?;
@@ -396,10 +396,10 @@ impl<'w> StorageSearcher<'w> {
         read.map(|_| true).map_err(failed)
     }
 
-    /// A journal of an embedded store: its entries up to the room that is still empty.
+    /// Searches a journal of an embedded store: its entries up to the space that is still empty.
     fn journal(&mut self, path: &Path) -> Result<(), String> {
         let mut left = None;
-        // The last entry may be in the middle of its write.
+        // The last entry may still be being written.
         for _ in 0..JOURNAL_READS {
             left = self.entries(path).map_err(|e| e.to_string())?;
             if left.is_none() {
@@ -410,7 +410,7 @@ impl<'w> StorageSearcher<'w> {
         left.map_or(Ok(()), |at| Err(format!("it cannot be read from byte {at} on")))
     }
 
-    /// The entries of a journal. If they cannot all be read: from which byte on.
+    /// Searches the entries of a journal. If not all can be read, returns the byte from which on.
     fn entries(&mut self, path: &Path) -> io::Result<Option<u64>> {
         let mut file = File::open(path)?;
         let (mut bytes, mut read) = (Vec::new(), 0u64);
@@ -423,7 +423,7 @@ impl<'w> StorageSearcher<'w> {
             let end = bytes.len() - rest.len();
             read += end as u64;
             bytes.drain(..end);
-            // No entry begins like that: nothing but empty room may follow, of which one byte is remembered.
+            // No entry begins with 0: only empty space may follow, of which one byte is kept.
             if bytes.first() == Some(&0) {
                 if bytes.iter().any(|byte| *byte != 0) {
                     return Ok(Some(read));
@@ -436,7 +436,7 @@ impl<'w> StorageSearcher<'w> {
         }
     }
 
-    /// A Parquet file: the pages of every column, unpacked.
+    /// Searches a Parquet file: the pages of every column, decompressed.
     fn parquet<R: ChunkReader + 'static>(&mut self, file: R, path: &Path) -> Result<(), String> {
         let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
         for group in 0..reader.num_row_groups() {
@@ -453,7 +453,7 @@ impl<'w> StorageSearcher<'w> {
         Ok(())
     }
 
-    /// The vectors of a Parquet file, which its pages hold in pieces.
+    /// Searches the vectors of a Parquet file, which its pages hold in pieces.
     fn vectors<R: ChunkReader + 'static>(&mut self, file: R, path: &Path) -> Result<(), String> {
         if !self.needles.has_vectors() {
             return Ok(());
@@ -464,7 +464,7 @@ impl<'w> StorageSearcher<'w> {
     }
 }
 
-/// What a key of the embedded log names.
+/// Describes what a key of the embedded log names.
 fn place_of(key: &[u8]) -> String {
     match key.split_first_chunk::<4>() {
         Some((partition, offset)) if offset.len() == 8 => {
@@ -475,7 +475,7 @@ fn place_of(key: &[u8]) -> String {
     }
 }
 
-/// Reads until a buffer is full, at most `most` bytes at once: how many, and how the reading ended if it did.
+/// Reads until a buffer is full, at most `most` bytes at once; returns how many, and how the input ended if it did.
 fn fill(from: &mut dyn io::Read, most: usize, buffer: &mut [u8]) -> (usize, Option<io::Result<()>>) {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -509,14 +509,14 @@ mod tests {
         search_files(needles, &[home.to_owned()], threads)
     }
 
-    /// The file names in which the words lie.
+    /// The names of the files in which the words were found.
     fn found(home: &Path, of: &str) -> BTreeSet<String> {
         let search = searched(home, &words(of), 2);
         assert_eq!(search.unread, []);
         file_names(&search)
     }
 
-    /// The names of files in which something lies.
+    /// The names of the files with a match.
     fn file_names(search: &StorageSearchReport) -> BTreeSet<String> {
         let kind = |found: &StorageMatch| {
             let name = found.file.file_name().unwrap().to_string_lossy().into_owned();
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(found(home.path(), "vermilion balloon"), names(&[]));
     }
 
-    /// Writes a Parquet file in which the text lies packed alone.
+    /// Writes a Parquet file in which only the text is compressed.
     fn write_rows(path: &Path, text: &str) {
         let schema = Arc::new(Schema::new(vec![Field::new("text", DataType::Utf8, false)]));
         let rows = RecordBatch::try_new(schema.clone(), vec![Arc::new(StringArray::from(vec![text; 3]))]).unwrap();
@@ -593,7 +593,7 @@ mod tests {
     fn words_are_found_in_journals_and_in_tables_also_once_they_are_superseded() {
         let home = tempfile::tempdir().unwrap();
         let (database, keyspace) = store(home.path());
-        // Long values are packed in journals.
+        // Journals compress long values.
         let long = format!("{}the vermilion submarine", "abc ".repeat(2_000));
         keyspace.insert([0u8; 12], long.as_str()).unwrap();
         database.persist(PersistMode::SyncAll).unwrap();
@@ -603,7 +603,7 @@ mod tests {
         keyspace.insert([1u8; 12], "the azure balloon").unwrap();
         keyspace.rotate_memtable_and_wait().unwrap();
         assert_eq!(found(home.path(), "azure balloon"), names(&["0.jnl", "table"]));
-        // The older table still holds it. Below, so does a table whose blocks are packed.
+        // The older table still holds it. Below, so does a table with compressed blocks.
         keyspace.insert([1u8; 12], "nothing").unwrap();
         keyspace.rotate_memtable_and_wait().unwrap();
         assert!(found(home.path(), "azure balloon").contains("table"));
@@ -698,7 +698,7 @@ mod tests {
         assert_eq!(unread, &home.path().join("none.parquet"));
     }
 
-    /// Words, and what happens whenever bytes are searched for them.
+    /// Words, and a function that is called whenever bytes are searched for them.
     struct Meanwhile<F> {
         words: WordPattern,
         happens: F,

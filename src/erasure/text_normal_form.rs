@@ -1,8 +1,8 @@
-//! Text in bytes, in the normal form of words, whatever the bytes are a part of: text, JSON, a page of a table.
+//! Reads text from bytes, in the normal form of words, whatever the bytes are part of: text, JSON, a page of a table.
 //!
-//! In: bytes. Out: their characters in normal form, each with its place. What is no UTF-8 is the replacement character.
-//! Escapes of JSON are read as what they stand for, however many backslashes JSON inside JSON puts before them, and so
-//! are those that our own errors quote names with; or backslashes are read as they are.
+//! In: bytes. Out: their characters in normal form, each with its offset. Invalid UTF-8 becomes the replacement
+//! character. Escapes of JSON, and those with which our own errors quote names, are read as the characters that they
+//! stand for, however many backslashes JSON inside JSON puts before them; or backslashes are read as they are.
 
 use types::model::NormalFormReader;
 
@@ -11,11 +11,11 @@ use types::model::NormalFormReader;
 pub(super) enum BackslashReading {
     /// As escapes.
     Escape,
-    /// As characters.
+    /// As plain characters.
     Stand,
 }
 
-/// Calls `each` with the characters of some bytes in normal form, and where each stands.
+/// Calls `each` with the characters of some bytes in normal form, and their offsets.
 pub(super) fn each_normal(bytes: &[u8], backslashes: BackslashReading, each: &mut impl FnMut(usize, char)) {
     let (mut reader, mut at) = (NormalFormReader::default(), 0);
     while let Some(first) = bytes.get(at) {
@@ -32,7 +32,7 @@ pub(super) fn each_normal(bytes: &[u8], backslashes: BackslashReading, each: &mu
     reader.end(each);
 }
 
-/// What stands at backslashes, if anything, and how many bytes that takes.
+/// The escaped character at backslashes, if any, and how many bytes it takes.
 fn escaped(bytes: &[u8]) -> (Option<char>, usize) {
     let slashes = bytes.iter().take_while(|byte| **byte == b'\\').count();
     match bytes.get(slashes) {
@@ -52,14 +52,14 @@ fn escaped(bytes: &[u8]) -> (Option<char>, usize) {
             }
             None => (Some('\\'), slashes),
         },
-        // The next character is what is escaped.
+        // The next character is the escaped one.
         Some(b'"' | b'\'' | b'/') => (None, slashes),
         _ => (Some('\\'), slashes),
     }
 }
 
-/// The code that an escape states after its backslashes, and how many bytes that takes: `u` with four digits, or with
-/// digits in braces.
+/// The code of an escape after its backslashes, and how many bytes it takes: `u` with four digits, or with digits in
+/// braces.
 fn code_of(bytes: &[u8]) -> Option<(u32, usize)> {
     let digits = bytes.strip_prefix(b"u")?;
     let code = |digits: &[u8]| {
@@ -73,7 +73,7 @@ fn code_of(bytes: &[u8]) -> Option<(u32, usize)> {
     Some((code(digits.get(..4)?)?, 5))
 }
 
-/// The character of several bytes that these begin with, and how many bytes it takes.
+/// The multi-byte character at the start of these bytes, and how many bytes it takes.
 fn beyond_ascii(bytes: &[u8]) -> (Option<char>, usize) {
     let length = match bytes[0] {
         0xc2..=0xdf => 2,

@@ -1,8 +1,8 @@
-//! Which dead letters hold words of a turn.
+//! Whether dead letters hold words of a turn.
 //!
-//! In: texts of turns. Out: whether another text shares a run of sixteen letters and digits with one of them, or is a
-//! short one as a whole, in normal form. Escapes, spaces, marks and punctuation do not count. Dead letters quote turns
-//! cut, escaped or inside a sentence of ours, so nothing longer would find them all.
+//! In: texts of turns. Out: whether another text shares a run of sixteen letters and digits with one of them, or equals
+//! a short one, in normal form. Escapes, spaces, marks and punctuation do not count. Dead letters quote turns cut,
+//! escaped or inside a sentence of ours, so longer runs would miss some.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::text_normal_form::{BackslashReading, each_normal};
 use types::model::Turn;
 
-/// Letters and digits of a run.
+/// Letters and digits in a run.
 const RUN: usize = 16;
 
 /// Words of some turns.
@@ -23,7 +23,7 @@ pub(super) struct TurnWordSet {
 }
 
 impl TurnWordSet {
-    /// Adds what a turn says.
+    /// Adds the texts of a turn.
     pub(super) fn add_turn(&mut self, turn: &Turn) {
         std::iter::once(turn.text.as_str()).chain(turn.captions()).for_each(|text| self.add(text));
     }
@@ -40,12 +40,12 @@ impl TurnWordSet {
         self.runs.extend(letters.windows(RUN).map(hash));
     }
 
-    /// Whether none was added that has a letter.
+    /// Whether no added text has a letter.
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.short.is_empty()
     }
 
-    /// Whether a text holds words of one that was added.
+    /// Whether a text holds words of an added one.
     pub(super) fn are_in(&self, text: &str) -> bool {
         let letters = letters(text);
         letters.windows(RUN).map(hash).any(|run| self.runs.contains(&run))
@@ -56,7 +56,7 @@ impl TurnWordSet {
 fn letters(text: &str) -> Vec<char> {
     let mut normal = String::new();
     each_normal(text.as_bytes(), BackslashReading::Escape, &mut |_, letter| normal.push(letter));
-    // Composed, so that a syllable of Korean is one letter, as a character of Chinese is.
+    // Composed, so that a Korean syllable is one letter, as a Chinese character is.
     normal.nfc().filter(|letter| letter.is_alphanumeric()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Entries of operations that cannot be read.
 //!
 //! In: the name and value of an entry that the log keeps. Out: what is wrong with it, if it belongs to an operation. On
-//! Kafka, those who have rights in the topic of operations may write other records there: such an entry is passed over
-//! and named, and the others are carried out. In a directory it is damage, which stops.
+//! Kafka, programs with rights in the topic of operations may write other records there: such an entry is skipped and
+//! reported, and the other operations are carried out. In a directory it is damage, and work stops.
 
 use super::{
     PipelineError,
@@ -13,7 +13,7 @@ use logs::Log;
 /// An entry that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableOperation {
-    /// What it says.
+    /// What the entry describes.
     pub what: String,
     /// Why it cannot be read.
     pub problem: String,

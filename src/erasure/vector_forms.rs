@@ -1,4 +1,4 @@
-//! Vectors in stored bytes, each as memory records write it, so that one fingerprint finds it in every form.
+//! Writes vectors in stored bytes as memory records do, so that one fingerprint finds a vector in every form.
 //!
 //! In: a Parquet file, or a vector. Out: the vectors of the file, and the JSON of one.
 
@@ -13,9 +13,9 @@ use types::model::Vector;
 /// Rows that are decoded at once: each may have many vectors.
 const ROWS_AT_ONCE: usize = 16;
 
-/// A vector as memory records write it.
+/// A vector in the form of memory records.
 pub(super) fn json_of(vector: &Vector) -> String {
-    // A string is always written.
+    // Writing a string never fails.
     serde_json::to_string(vector).unwrap_or_default()
 }
 

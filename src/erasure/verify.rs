@@ -1,9 +1,9 @@
 //! Whether words are gone from every stored byte.
 //!
-//! In: a pipeline, the receipts of its operations, and words or the fingerprints of operations. Out: gone, pending with
-//! the time by which they will be, or where they lie although they should be gone. Reads the files while others have
-//! them open, as many at once as there are processors, and the objects of a bucket. Writes nothing, and removes the
-//! fingerprints of what is erased and gone.
+//! In: a pipeline, the receipts of its operations, and words or the fingerprints of operations. Out: gone; or pending,
+//! with the time by which they will be gone; or where they are although they should be gone. Reads the files while
+//! others have them open, on as many threads as there are processors, and the objects of a bucket. Writes nothing;
+//! removes the fingerprints of operations that are erased and gone.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use super::{
 use snapshots::each_object;
 use types::config::{LogKind, Pipeline};
 
-/// The most threads that read: each holds some blocks of 8 MiB.
+/// The most threads that read: each holds a few blocks of 8 MiB.
 const MAX_THREADS: usize = 8;
 
 /// What became of words.
@@ -27,21 +27,21 @@ const MAX_THREADS: usize = 8;
 pub enum ErasureVerdict {
     /// They are in no byte that was read.
     Gone,
-    /// They are stored, and operations are to erase theirs by this time at the latest.
+    /// They are stored, and operations are to erase them by this time at the latest.
     Pending {
         /// The latest time.
         due: Timestamp,
     },
-    /// They are stored, and no operation is to erase them, or one should have.
+    /// They are stored, and no operation is to erase them, or one is late.
     Stored,
 }
 
-/// The result of looking.
+/// The result of a search for words.
 #[derive(Debug, Clone)]
 pub struct WordVerification {
     /// What became of the words.
     pub verdict: ErasureVerdict,
-    /// What was read, and where they lie.
+    /// What was read, and where the words are.
     pub search: StorageSearchReport,
 }
 
@@ -52,25 +52,25 @@ pub struct OperationVerification {
     pub operation: String,
     /// What became of the words.
     pub verdict: ErasureVerdict,
-    /// Turns of it that have no fingerprint: the log did not hold them, or they have fewer than three words.
+    /// The number of its turns without a fingerprint: the log did not hold them, or they have fewer than three words.
     pub without: u64,
-    /// Whether its fingerprints were removed: it is erased, and they were in no byte.
+    /// Whether its fingerprints were removed, because it is erased and none of them was found.
     pub removed: bool,
 }
 
-/// The result of looking for fingerprints.
+/// The result of a search for fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationReport {
     /// Each operation that had fingerprints.
     pub operations: Vec<OperationVerification>,
-    /// What was read, and where they lie. Nothing is read where no operation has fingerprints.
+    /// What was read, and where fingerprints were found. Nothing is read if no operation has fingerprints.
     pub search: StorageSearchReport,
 }
 
-/// Looks for words in everything that the memory of a pipeline stores.
+/// Searches for words in everything that the memory of a pipeline stores.
 ///
 /// # Errors
-/// [`PipelineError::NotEmbedded`] on Kafka; [`PipelineError::Forget`] for words that cannot be looked for.
+/// [`PipelineError::NotEmbedded`] on Kafka; [`PipelineError::Forget`] for words that cannot be searched.
 pub fn verify(
     pipeline: &Pipeline,
     words: &[String],
@@ -86,12 +86,12 @@ pub fn verify(
     Ok(WordVerification { verdict, search })
 }
 
-/// Looks for the fingerprints of each operation that has some, and removes those of an operation that is erased if the
-/// search read everything and found none of them.
+/// Searches for the fingerprints of all operations, and removes those of an erased operation if the search read
+/// everything and found none of them.
 ///
 /// # Errors
-/// [`PipelineError::NotEmbedded`] on Kafka; [`PipelineError::Forget`] where the settings name no directory of
-/// fingerprints, a file of them cannot be read or removed, or was made with another key.
+/// [`PipelineError::NotEmbedded`] on Kafka; [`PipelineError::Forget`] if the settings name no directory of
+/// fingerprints, or if a file of them cannot be read or removed, or was made with another key.
 pub fn verify_operations(
     pipeline: &Pipeline,
     receipts: &[Receipt],
@@ -146,8 +146,8 @@ fn searched(pipeline: &Pipeline, needles: &dyn StoragePattern) -> StorageSearchR
     search
 }
 
-/// Whether operations will erase what is found. Which of them the words belong to is not known: one that is late
-/// counts.
+/// Whether operations will erase what was found. It is unknown to which of them the words belong, so one late operation
+/// is enough to count as late.
 fn pending(receipts: &[Receipt], now: Timestamp) -> ErasureVerdict {
     let waiting: Vec<Option<Timestamp>> =
         receipts.iter().filter(|receipt| receipt.stage != ForgetStage::Erased).map(|receipt| receipt.due).collect();

@@ -1,8 +1,8 @@
-//! Words that are looked for in bytes, in the normal form of words.
+//! Searches bytes for words, in the normal form of words.
 //!
-//! In: words. Out: where the first of them begins, however it is typed there, as it is, as JSON escapes it, or as JSON
-//! inside JSON does. A run of spaces, line breaks and other control characters is one space; punctuation must be the
-//! same. All words are looked for at once. They are held in memory alone.
+//! In: words. Out: where the first of them begins, however it is typed: as it is, as JSON escapes it, or as JSON inside
+//! JSON does. A run of spaces, line breaks and other control characters is one space; punctuation must be the same. All
+//! words are searched at once. They are held only in memory.
 
 use std::collections::BTreeSet;
 
@@ -15,21 +15,21 @@ use super::{
     text_normal_form::{BackslashReading, each_normal},
 };
 
-/// The longest words, in bytes: so far below what is read at once that they are found across two reads.
+/// The longest words, in bytes: short enough, compared with one read, to be found across two reads.
 const MAX_WORDS: usize = 64 << 10;
-/// The most bytes that a byte of normal form takes where it is stored: a pair of codes that JSON escapes three times.
+/// The most stored bytes for one byte of normal form: a pair of codes that JSON escapes three times.
 const STORED_BYTES: usize = 18;
-/// Bytes of spaces, and of characters that nobody sees, between words that are found across two reads.
+/// Bytes of spaces and of invisible characters between words that are still found across two reads.
 const UNSEEN_BYTES: usize = 4 << 10;
 
-/// Words that are looked for.
+/// Words to search for.
 pub(super) struct WordPattern {
     finder: AhoCorasick,
     longest: usize,
 }
 
 impl WordPattern {
-    /// In every form in which they may be stored.
+    /// Prepares the words for every form in which they may be stored.
     pub(super) fn new(words: &[String]) -> Result<Self, PipelineError> {
         let refused = |problem: &str| PipelineError::Forget { what: "--words".to_owned(), problem: problem.to_owned() };
         let mut needles = BTreeSet::new();
@@ -54,14 +54,14 @@ impl WordPattern {
         Ok(Self { finder, longest })
     }
 
-    /// Where the first word begins in normal form.
+    /// Where the first word begins, in normal form.
     fn first_in(&self, normal: &[u8]) -> Option<usize> {
         let mut found = self.finder.find_overlapping_iter(normal);
         found.find(|word| is_whole(&normal[word.start()..word.end()], &normal[word.end()..])).map(|word| word.start())
     }
 }
 
-/// Whether what follows begins another character: no mark, and nothing that completes a syllable of Korean.
+/// Whether a word ends here: no mark follows, and nothing that completes a Korean syllable.
 fn is_whole(word: &[u8], after: &[u8]) -> bool {
     if after.first().is_none_or(u8::is_ascii) {
         return true;
@@ -106,7 +106,7 @@ fn each_flat(bytes: &[u8], backslashes: BackslashReading, each: &mut impl FnMut(
     });
 }
 
-/// Where in the bytes a byte of their normal form comes from.
+/// The offset in the bytes of a byte of their normal form.
 fn place_of(bytes: &[u8], backslashes: BackslashReading, normal_at: usize) -> usize {
     let (mut read, mut place) = (0, None);
     each_flat(bytes, backslashes, &mut |at, letter| {
@@ -128,7 +128,7 @@ impl StoragePattern for WordPattern {
             let at = self.first_in(&normal(bytes, backslashes))?;
             Some(place_of(bytes, backslashes, at))
         };
-        // A backslash may stand for itself: what follows it is then no escape.
+        // A backslash may stand for itself; then what follows it is no escape.
         let escapes = memchr::memchr(b'\\', bytes).and_then(|_| first(BackslashReading::Stand));
         if let Some(start) = first(BackslashReading::Escape).into_iter().chain(escapes).min() {
             found(start, None);
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A character as programs write it that escape whatever is not ASCII.
+    /// A character as written by programs that escape all non-ASCII characters.
     fn code(letter: char) -> String {
         if letter.is_ascii() {
             return letter.to_string();
@@ -233,7 +233,7 @@ mod tests {
         let text = "Zoë said \"ça va\" to 𐌰\nand 李.";
         let once = serde_json::Value::from(text).to_string();
         let twice = serde_json::Value::from(once.as_str()).to_string();
-        // As programs write it that escape whatever is not ASCII.
+        // As written by programs that escape all non-ASCII characters.
         let codes = r#"Zo\u00eb said \"\u00E7a va\" to \uD800\udf30\nand \u674e."#;
         let codes_twice = codes.replace('\\', r"\\").replace('"', r#"\""#);
         for words in [words(&[text]), words(&[text, "another"]), {
@@ -246,7 +246,7 @@ mod tests {
                 assert_eq!(first(&words, &stored.replace("va", "vas")), None, "{stored}");
             }
         }
-        // A word that ends with a quote or a backslash.
+        // Words that end with a quote or a backslash.
         for (word, stored) in [("\"no\"", r#"{\"text\":\"she said \\\"no\\\"\"}"#), ("C:\\", r#""C:\\new""#)] {
             assert!(first(&words(&[word]), stored).is_some(), "{word}");
         }
@@ -256,7 +256,7 @@ mod tests {
     fn words_that_would_be_everywhere_or_never_found_are_refused() {
         assert!(WordPattern::new(&[]).is_err() && WordPattern::new(&[" ".to_owned()]).is_err());
         assert!(WordPattern::new(&["\u{200b}".to_owned()]).is_err());
-        // Longer words than are read at once would never be found, and count as gone.
+        // Words longer than one read would never be found, and would count as gone.
         assert!(WordPattern::new(&["a".repeat(MAX_WORDS + 1)]).is_err());
     }
 }

@@ -1,18 +1,18 @@
-//! Runs of words in bytes, whatever they are a part of: text, JSON, a page of a table.
+//! Runs of words in bytes, whatever the bytes are part of: text, JSON, a page of a table.
 //!
-//! In: bytes. Out: the words, in normal form, and a keyed hash of each of the last runs of three to eight of them. A
-//! word is letters and digits that stand together, with their marks; where a script has no spaces, each character is a
-//! word. Text gives the same words however it was typed, and however often JSON escapes it. Words as they were compared
-//! before there was a normal form are read, too, for fingerprints that were made of them.
+//! In: bytes. Out: the words, in normal form, and a keyed hash of each run of the last three to eight of them. A word
+//! is adjacent letters and digits, with their marks; in a script without spaces, each character is a word. Text gives
+//! the same words however it was typed, and however often JSON escapes it. The form of words from before there was a
+//! normal form is read, too, for fingerprints in that form.
 
 use unicode_normalization::char::is_combining_mark;
 
 use super::text_normal_form::{BackslashReading, each_normal};
 use types::model::is_word_by_itself;
 
-/// Words of the longest run.
+/// Words in the longest run.
 pub(super) const RUN: usize = 8;
-/// Words of the shortest one.
+/// Words in the shortest run.
 pub(super) const MIN: usize = 3;
 
 /// The base of the rolling hash, and its powers.
@@ -26,7 +26,7 @@ const POWERS: [u64; RUN + 1] = {
     powers
 };
 
-/// Calls `each` with where each word begins, and with its UTF-8 in normal form.
+/// Calls `each` with the offset of each word, and its UTF-8 in normal form.
 pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
     let (mut start, mut word, mut is_alone) = (0, Vec::<u8>::new(), false);
     each_normal(bytes, BackslashReading::Escape, &mut |at, letter: char| {
@@ -55,8 +55,8 @@ pub(super) fn each_word(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
     }
 }
 
-/// Calls `each` with where each character stands, and with the letter or digit that it is; `None` for any other one. An
-/// escape of JSON is the character that it stands for.
+/// Calls `each` with the offset of each character, and the character if it is a letter or digit; `None` for any other
+/// one. An escape of JSON is read as the character that it stands for.
 fn each_character(bytes: &[u8], mut each: impl FnMut(usize, Option<char>)) {
     let mut at = 0;
     while let Some(first) = bytes.get(at) {
@@ -71,7 +71,7 @@ fn each_character(bytes: &[u8], mut each: impl FnMut(usize, Option<char>)) {
     }
 }
 
-/// As [`each_word`], with the words as they were compared before: in small letters, as they were typed, without marks.
+/// As [`each_word`], with the words in the earlier form: in lower case, as they were typed, without marks.
 pub(super) fn each_word_as_typed(bytes: &[u8], mut each: impl FnMut(usize, &[u8])) {
     let (mut start, mut word) = (0, Vec::<u8>::new());
     each_character(bytes, |at, letter| {
@@ -99,7 +99,7 @@ pub(super) fn each_word_as_typed(bytes: &[u8], mut each: impl FnMut(usize, &[u8]
     }
 }
 
-/// What stands at backslashes, and how many bytes that takes. However many there are, as JSON inside JSON has them.
+/// The escaped character at any number of backslashes, as in JSON inside JSON, and how many bytes it takes.
 fn escaped(bytes: &[u8]) -> (Option<char>, usize) {
     let slashes = bytes.iter().take_while(|byte| **byte == b'\\').count();
     match bytes.get(slashes) {
@@ -121,13 +121,13 @@ fn escaped(bytes: &[u8]) -> (Option<char>, usize) {
     }
 }
 
-/// The code that an escape states after its backslashes.
+/// The code of an escape after its backslashes.
 fn code_of(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The letter of several bytes that these begin with, and how many bytes it takes.
+/// The multi-byte letter at the start of these bytes, and how many bytes it takes.
 fn beyond_ascii(bytes: &[u8]) -> (Option<char>, usize) {
     let length = match bytes[0] {
         0xc2..=0xdf => 2,
@@ -142,13 +142,13 @@ fn beyond_ascii(bytes: &[u8]) -> (Option<char>, usize) {
     }
 }
 
-/// Letters and digits of ASCII, each in one case.
+/// ASCII letters, in one case, and digits.
 const ALPHABET: u32 = 36;
 
-/// Hashes of words. The key makes them say nothing to those who do not have it.
+/// Hashes of words. They say nothing to anyone without the key.
 pub(super) struct WordHasher {
     key: [u8; 32],
-    /// Those of one and of two letters or digits of ASCII: packed bytes are full of them.
+    /// The hashes of one and of two ASCII letters or digits: compressed bytes are full of them.
     short: Vec<u64>,
 }
 
@@ -166,7 +166,7 @@ impl WordHasher {
     }
 }
 
-/// Where the hash of a short word lies.
+/// The index of the hash of a short word.
 fn place_of_short(word: &[u8]) -> Option<usize> {
     let letter = |byte: u8| char::from(byte).to_digit(ALPHABET);
     let place = match *word {
@@ -187,9 +187,9 @@ fn hash(key: &[u8; 32], word: &[u8]) -> u64 {
 pub(super) struct RecentWordBuffer<'h> {
     hashes: &'h WordHasher,
     words: [HashedWord; RUN],
-    /// Words so far.
+    /// The number of words so far.
     count: usize,
-    /// The hash of the last words, by how many they are.
+    /// The hashes of the last words, by their number.
     sums: [u64; RUN + 1],
 }
 
@@ -201,7 +201,7 @@ struct HashedWord {
 }
 
 impl<'h> RecentWordBuffer<'h> {
-    /// None yet.
+    /// A buffer without words.
     pub(super) fn new(hashes: &'h WordHasher) -> Self {
         Self { hashes, words: Default::default(), count: 0, sums: [0; RUN + 1] }
     }
@@ -220,7 +220,7 @@ impl<'h> RecentWordBuffer<'h> {
         self.count += 1;
     }
 
-    /// The word that stands `length` before the next one.
+    /// The word `length` words before the next one.
     fn back(&self, length: usize) -> &HashedWord {
         &self.words[(self.count - length) % RUN]
     }
@@ -230,12 +230,12 @@ impl<'h> RecentWordBuffer<'h> {
         self.count
     }
 
-    /// The hash of the last `length` words, from [`MIN`] to [`RUN`]; none before there were as many.
+    /// The hash of the last `length` words, from [`MIN`] to [`RUN`]; `None` if there are fewer.
     pub(super) fn hash_of_last(&self, length: usize) -> Option<u32> {
         (self.count >= length).then(|| (self.sums[length] >> 32) as u32)
     }
 
-    /// Where the last `length` words begin, and their text with a space between two of them.
+    /// The offset of the last `length` words, and their text with a space between two words.
     pub(super) fn last(&self, length: usize) -> (usize, Vec<u8>) {
         let words: Vec<&[u8]> = (1..=length).rev().map(|back| self.back(back).text.as_slice()).collect();
         (self.back(length).start, words.join(&b' '))

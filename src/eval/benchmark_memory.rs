@@ -53,7 +53,7 @@ pub(crate) struct MeasuredEvidence {
     /// o200k tokens of the context.
     pub(crate) tokens: usize,
     pub(crate) milliseconds: f64,
-    /// The model's answer in words, if the request asks for answers.
+    /// The model's answer in words, if the request asks for one.
     pub(crate) generated: Option<GeneratedAnswer>,
     pub(crate) llm: ModelUse,
 }
@@ -141,7 +141,7 @@ impl BenchmarkMemory {
         self.ask(&service, progress)
     }
 
-    /// Asks every question of a service.
+    /// Asks a service every question.
     pub(crate) fn ask(
         &self,
         service: &PipelineDriver,
@@ -165,8 +165,8 @@ impl BenchmarkMemory {
         Ok(answers)
     }
 
-    /// Asks every question of a service and scores the evidence, but not that of the first hop. A bank that the memory
-    /// does not know delivers nothing.
+    /// Asks a service every question and scores the evidence, except that of the first hop. A bank that the memory does
+    /// not know delivers nothing.
     pub(crate) fn score(
         &self,
         service: &PipelineDriver,
@@ -226,7 +226,7 @@ impl BenchmarkMemory {
         Some(AnswerModels { llm, judge: self.judge.as_deref(), at_once: self.pipeline.llm.in_flight })
     }
 
-    /// What some contracts have used so far; a cached response counts as much as when it was paid for.
+    /// What these contracts have used so far; a cached response counts with its full cost.
     pub(crate) fn model_usage(&self, contracts: &[Contract]) -> ModelUsage {
         let mut sum = ModelUsage::default();
         for (contract, usage) in self.llm.iter().chain(&self.judge).flat_map(|llm| llm.used_response_cost()) {
@@ -237,7 +237,7 @@ impl BenchmarkMemory {
         sum
     }
 
-    /// What some contracts have used since an earlier [`Self::model_usage`].
+    /// What these contracts have used since an earlier [`Self::model_usage`].
     pub(crate) fn model_use_since(&self, before: ModelUsage, contracts: &[Contract]) -> ModelUse {
         let now = self.model_usage(contracts);
         ModelUse { llm_calls: now.calls - before.calls, llm_tokens: now.tokens() - before.tokens() }
@@ -264,8 +264,8 @@ impl BenchmarkMemory {
     }
 }
 
-/// The settings for a memory in a directory of its own, which the caller still has to name, so that no log and no
-/// snapshot of the pipeline is touched. Paid responses of the language model outlive it.
+/// The settings for a memory in a directory of its own, which the caller still names: no log and no snapshot of the
+/// pipeline is touched. The cache of the language model's responses stays that of the pipeline.
 pub(crate) fn isolated_pipeline(pipeline: &Pipeline) -> Pipeline {
     let mut apart = pipeline.clone();
     apart.llm.cache_directory = Some(pipeline.llm_directory());

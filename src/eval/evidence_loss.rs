@@ -1,8 +1,8 @@
 //! Where a turn that holds evidence was lost on the way into an answer.
 //!
-//! In: an answer with its trace, a turn that it does not deliver, the units that hold the turn, and where its best part
-//! stands among all parts of the bank. Out: the step that lost it, and a sentence with the numbers. A function of these
-//! alone; what the trace does not know is not guessed.
+//! In: an answer with its trace, a turn that it does not deliver, the units that hold the turn, and the rank of its
+//! best part among all parts of the bank. Out: the step that lost it, and a sentence with the numbers. The result
+//! depends on these alone; what the trace does not contain is not guessed.
 
 use std::collections::BTreeMap;
 
@@ -82,8 +82,8 @@ impl<'p> LossFinder<'p> {
         Self { pipeline, embedder: None }
     }
 
-    /// Where each of the missed turns was lost, in their order. `held_by` gives the units that hold a turn, where they
-    /// are known from elsewhere than the turns' parts.
+    /// Where each of the missed turns was lost, in their order. `held_by` gives the units that hold a turn, if they are
+    /// known without the turns' parts.
     ///
     /// # Errors
     /// [`PipelineError`] when the model cannot be opened, or the memory fails.

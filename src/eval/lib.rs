@@ -5,11 +5,11 @@
 //! counted and reported; nothing is ever dropped silently.
 //!
 //! From the bottom up: `result`, `dataset_damage` and `dataset` are types; `delivery`, `score`, `answer_metrics`,
-//! `generated_answer` and `intervals` score, and `evidence_loss` says where evidence was lost; `recording_source` feeds the memory;
-//! `benchmark_memory` is the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all. `conversations`
-//! measures, on its own data, how well the window separates crossing conversations. `agents` measures what is quoted from
-//! long turns in conversations with an assistant. `calibration` sets a model's thresholds; `fit` chooses weights and the
-//! cutoff; `result_table` and `report` show results beside `paper`.
+//! `generated_answer` and `intervals` score, and `evidence_loss` says where evidence was lost; `recording_source` feeds
+//! the memory; `benchmark_memory` is the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it
+//! all. `conversations` measures, on its own data, how well the window separates crossing conversations. `agents`
+//! measures what is quoted from long turns in conversations with an assistant. `calibration` sets a model's thresholds;
+//! `fit` chooses weights and the cutoff; `result_table` and `report` show results beside `paper`.
 
 mod ablation;
 mod agents;

@@ -95,7 +95,7 @@ pub struct RerankerUse {
 }
 
 impl RerankerUse {
-    /// Of answers with these traces; `None` where none of them had a reranker.
+    /// The reranker's use in answers with these traces; `None` if none of them had a reranker.
     pub(crate) fn of<'t>(traces: impl Iterator<Item = &'t Trace>) -> Option<Self> {
         let all: Vec<&RerankResult> = traces.filter_map(|trace| trace.rerank.as_ref()).collect();
         let RerankResult { model, model_hash, .. } = all.first()?;
@@ -375,7 +375,7 @@ pub struct EvidenceTurn {
     pub delivered_by_first_hop: bool,
     /// The units of the memory that name it as a source, delivered or not.
     pub held_by: Vec<UnitId>,
-    /// Where it was lost; absent where the context delivers it.
+    /// Where it was lost; absent if the context delivers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<EvidenceLoss>,
 }

@@ -1,8 +1,8 @@
 //! Turns drafts into units, with the model and its cache, which are opened when the first text needs them.
 //!
-//! In: drafts of units by bank and window. Out: units with ids and vectors. The vectors of a text
-//! that a window used before come from the cache. A vector stays cached only as long as its window will ask for it
-//! again; all others are evicted.
+//! In: drafts of units by bank and window. Out: units with ids and vectors. The vectors of a text that a window used
+//! before come from the cache. A vector stays cached only while its window will ask for it again; all others are
+//! evicted.
 
 use crate::log_events;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -45,17 +45,17 @@ pub struct WindowDrafts {
     pub window: WindowId,
     /// The drafts.
     pub drafts: Vec<DraftUnit>,
-    /// Whether the window will ask for the same texts again, even if no one edits it: it is open, or a model has to
-    /// read it.
+    /// Whether the window will ask for the same texts again, even if no one edits it: because it is open, or because a
+    /// model is yet to read it.
     pub asked_again: bool,
 }
 
-/// Vectors that are made piece by piece, before the units of their drafts.
+/// Vectors that are made piece by piece, before the units of their drafts are made.
 #[derive(Default)]
 pub struct PrecomputedVectors {
-    /// What is to be embedded, with the window of each text.
+    /// The texts that are left to embed, each with its window.
     left: VecDeque<(usize, SpannedText)>,
-    /// The windows whose vectors are cached at once, because many are lost with this process otherwise.
+    /// The windows whose vectors are cached at once, because losing them with this process would cost much.
     cached: HashSet<usize>,
     found: HashMap<SpannedText, EmbeddedText>,
 }
@@ -73,11 +73,11 @@ pub struct EmbeddedDrafts {
     pub model: ModelRef,
     /// The units of each window's drafts.
     pub units: Vec<Vec<Unit>>,
-    /// What the model did not take of each window, one for each unit that it concerns.
+    /// For each window, what the model declined, one entry per unit.
     pub declined: Vec<Vec<DeclinedText>>,
 }
 
-/// What the model did not take of a unit, not even shortened.
+/// What the model declined of a unit, even after shortening.
 pub struct DeclinedText {
     /// The model's message, or that of its endpoint.
     pub problem: String,
@@ -85,7 +85,7 @@ pub struct DeclinedText {
     pub left_out: bool,
     /// The turns that lack a vector of their own, by their ids.
     pub turns: Vec<String>,
-    /// Their words.
+    /// The texts that lack vectors.
     pub text: String,
 }
 
@@ -101,7 +101,7 @@ impl CachedEmbedder {
         }
     }
 
-    /// Keeps the attempts to reach an unavailable endpoint short, because the caller tries again. Has no effect once
+    /// Makes the attempts to reach an unavailable endpoint short, because the caller tries again. Has no effect once
     /// the model is open.
     pub fn shorten_attempts(&mut self) {
         const RETRIES: u32 = 1;
@@ -110,14 +110,14 @@ impl CachedEmbedder {
         }
     }
 
-    /// With a separate cache, which no running service has open.
+    /// Creates it with a separate cache, which no running service has open.
     pub fn with_separate_cache(pipeline: &Pipeline) -> Self {
         let mut separate = Self::new(pipeline);
         separate.cache_directory = pipeline.log.directory.join(SEPARATE_CACHE);
         separate
     }
 
-    /// Removes the separate cache that a re-embedding left, which ended before it was done.
+    /// Removes the separate cache that an unfinished re-embedding left.
     pub fn erase_separate_cache(pipeline: &Pipeline) -> Result<(), PipelineError> {
         Ok(embed::remove_cache(&pipeline.log.directory.join(SEPARATE_CACHE))?)
     }
@@ -148,13 +148,13 @@ impl CachedEmbedder {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
-    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft none of whose
-    /// texts the model takes becomes no unit.
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A draft becomes no
+    /// unit if the model declines all its texts.
     pub fn units(&mut self, drafted: &[WindowDrafts]) -> Result<EmbeddedDrafts, PipelineError> {
         self.units_with(drafted, &PrecomputedVectors::default())
     }
 
-    /// What is to be embedded for drafts, where that is more than a piece.
+    /// The texts to embed piece by piece for drafts; empty if they are no more than one piece.
     pub fn precompute(
         &mut self,
         drafted: &[WindowDrafts],
@@ -192,8 +192,8 @@ impl CachedEmbedder {
         Ok(ahead)
     }
 
-    /// Embeds some of what is left. Of a window with much to embed, the vectors are cached, so that they outlive this
-    /// process. Returns the bytes of the texts.
+    /// Embeds some of the texts that are left. The vectors of a window with many texts are cached, so that they outlive
+    /// this process. Returns the bytes of the embedded texts.
     pub fn embed_piece(
         &mut self,
         drafted: &[WindowDrafts],
@@ -216,7 +216,7 @@ impl CachedEmbedder {
         }
         let made = embed_each(embedder.as_mut(), &texts, stored)?;
         for (window, d) in drafted.iter().enumerate().filter(|(window, _)| ahead.cached.contains(window)) {
-            // One that was taken in part is asked for again, so that its window says so when it closes.
+            // A partly declined text is not cached: when its window closes, it is embedded again, and reported.
             let of_window = windows.iter().zip(texts.iter().zip(&made)).filter(|(of, _)| **of == window);
             let whole = of_window.filter(|(_, (_, made))| made.declined.is_none());
             let whole: Vec<(&SpannedText, &SpanVectors)> =
@@ -229,7 +229,7 @@ impl CachedEmbedder {
         Ok(bytes)
     }
 
-    /// As [`Self::units`], with vectors that are made already.
+    /// As [`Self::units`], with vectors that were made before.
     pub fn units_with(
         &mut self,
         drafted: &[WindowDrafts],
@@ -280,7 +280,7 @@ impl CachedEmbedder {
             let pieces = |at: usize| of_text(layout.texts.get(at)?)?.declined.as_ref();
             let found = layout.assemble(vectors, pairs);
             if d.asked_again {
-                // One that was taken in part is asked for again, so that its window says so when it closes.
+                // A partly declined text is not cached: when its window closes, it is embedded again, and reported.
                 let is_whole = |text: &SpannedText| of_text(text).is_none_or(|text| text.declined.is_none());
                 let used = layout.texts.iter().zip(vectors).filter(|(text, _)| is_whole(text));
                 let used: Vec<(&SpannedText, &SpanVectors)> =
@@ -335,15 +335,15 @@ impl CachedEmbedder {
 
 /// For processes among which a group divides the partitions.
 impl CachedEmbedder {
-    /// Evicts what is cached for partitions that this process does not own: only their owners learn what is deleted
-    /// there.
+    /// Evicts what is cached for partitions that this process does not own: only a partition's owner learns what is
+    /// deleted there.
     pub(super) fn keep_partitions(&mut self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
         let cache = &mut self.open()?.cache;
         Ok(cache.retain_banks(|bank| ours(partition_of(bank, partitions)))?)
     }
 
-    /// Evicts what is cached for a partition that was just taken over at a progress, unless no one has read its
-    /// turns since this cache followed them.
+    /// Evicts what is cached for a partition that was just taken over at `progress`, unless no other process has read
+    /// its turns since this cache followed them.
     pub(super) fn take_over(
         &mut self,
         partition: u32,
@@ -357,7 +357,7 @@ impl CachedEmbedder {
         Ok(cache.set_position(partition, Some(progress.number()))?)
     }
 
-    /// Notes that what was deleted up to a progress is evicted.
+    /// Notes that everything deleted up to a progress is evicted.
     pub(super) fn note_evicted(&mut self, partition: u32, progress: &ReadProgress) -> Result<(), PipelineError> {
         Ok(self.open()?.cache.set_position(partition, Some(progress.number()))?)
     }
@@ -374,7 +374,7 @@ impl Drop for CachedEmbedder {
 /// The form in which vectors are stored.
 #[derive(Debug, Clone, Copy)]
 enum StoredVectorForm {
-    /// In steps, times this factor.
+    /// As bytes, each a number of steps of this size.
     Bytes {
         factor: f64,
     },
@@ -391,9 +391,9 @@ fn cached_as(model: &ModelRef, stored: StoredVectorForm) -> ModelRef {
     ModelRef { name: model.name.clone(), hash: format!("{}/{form}", model.hash) }
 }
 
-/// What a model did not take of a draft.
+/// What a model declined of a draft.
 fn declined_text(draft: &DraftUnit, parts: &[usize], problem: &str, left_out: bool) -> DeclinedText {
-    // All of a unit that is left out is missing.
+    // If the unit is left out, all its parts lack vectors.
     let lacks = |(at, _): &(usize, &DraftPart)| left_out || parts.contains(at);
     let parts: Vec<&DraftPart> = draft.parts.iter().enumerate().filter(lacks).map(|(_, part)| part).collect();
     let mut turns: Vec<String> = parts.iter().map(|part| part.turn.clone()).collect();
@@ -402,8 +402,8 @@ fn declined_text(draft: &DraftUnit, parts: &[usize], problem: &str, left_out: bo
     DeclinedText { problem: problem.to_owned(), left_out, turns, text }
 }
 
-/// One result for each text, with vectors in the form in which they are stored: they are rounded before they are pooled,
-/// as cached vectors are, so that units are the same either way.
+/// One result for each text, with vectors as they are stored: they are rounded before they are pooled, as cached
+/// vectors are, so that units are the same either way.
 fn embed_each(
     embedder: &mut dyn Embedder,
     texts: &[SpannedText],

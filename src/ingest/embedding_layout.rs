@@ -4,9 +4,9 @@
 //! part. Neighbouring parts share a pass of the model, so that each is read in the context of the other. Sentences that
 //! are long enough are also embedded alone. The vector of a part together with the turn before it is the sum of their
 //! vectors, which needs no pass. A passage of a long turn is embedded alone, without its speaker; code is not embedded.
-//! The vector of the passages' unit is the mean of their vectors, each weighted by its bytes. Where the model does not
-//! take a text, the vectors around it take its place; a unit none of whose texts is taken has no vectors. The texts
-//! depend only on the drafts of the window. Pure arithmetic.
+//! The vector of the passages' unit is the mean of their vectors, each weighted by its bytes. If the model declines a
+//! text, the vectors around it take its place; a unit whose texts are all declined has no vectors. The texts depend
+//! only on the drafts of the window. Pure arithmetic.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -38,9 +38,9 @@ pub(super) struct EmbeddingLayout {
 }
 
 enum UnitLayout {
-    /// Of turns.
+    /// The layout of turns.
     Turns { blocks: Range<usize>, parts: Vec<PartLayout>, before: Option<PartPosition> },
-    /// Of the passages of a turn: the text of each, and its bytes.
+    /// The layout of the passages of a turn: the text of each, and its bytes.
     Passages { texts: Vec<Option<(usize, usize)>> },
 }
 
@@ -60,15 +60,15 @@ struct PartPosition {
 pub(super) struct UnitVectors {
     /// The vector that semantic edges compare.
     pub whole: Vector,
-    /// In the order of the parts.
+    /// The vectors of its parts, in order.
     pub parts: Vec<DraftPartVectors>,
 }
 
 /// The vectors of one part.
 pub(super) struct DraftPartVectors {
-    /// The vectors of its sentences, or else of the whole part; empty if that is the unit's vector.
+    /// The vectors of its sentences, or else of the whole part; empty if the unit's vector is the same.
     pub own: Vec<Vector>,
-    /// Of the turn before it and this part together.
+    /// The vector of this part together with the turn before it.
     pub pair: Option<Vector>,
 }
 
@@ -88,7 +88,7 @@ impl EmbeddingLayout {
             let per_block = block_parts(settings, parts.len());
             layout.texts.extend(parts.chunks(per_block).map(|block| render_parts(template, block)));
             let blocks = first..layout.texts.len();
-            // This comes before the draft's parts are entered, since the turn before is not one of them.
+            // This is done before the draft's parts are added, since the turn before is not one of them.
             let before = draft.before.as_ref().filter(|_| settings.pairs).map(|part| {
                 known.get(&(part.turn.as_str(), part.text.as_str())).copied().unwrap_or_else(|| {
                     layout.texts.push(render_parts(template, &[words(part)]));
@@ -108,8 +108,8 @@ impl EmbeddingLayout {
         layout
     }
 
-    /// Assembles the units' vectors from the model's results, one per text in the same order; a text that the model does
-    /// not take has none. `None` for a unit none of whose texts is taken.
+    /// Assembles the units' vectors from the model's results, one per text in the same order; a declined text has none.
+    /// `None` for a unit whose texts are all declined.
     pub(super) fn assemble(&self, made: &[Option<SpanVectors>], pairs: bool) -> Vec<Option<UnitVectors>> {
         let of_unit = |unit: &UnitLayout| match unit {
             UnitLayout::Turns { blocks, parts, before } => assemble(blocks, parts, *before, made, pairs),
@@ -118,7 +118,7 @@ impl EmbeddingLayout {
         self.units.iter().map(of_unit).collect()
     }
 
-    /// The parts of a unit that lack a vector, with the reason of the first; `pieces` says of a text which of its pieces
+    /// The parts of a unit that lack a vector, with the reason of the first; `pieces` returns which pieces of a text
     /// were declined.
     pub(super) fn declined<'d>(
         &self,
@@ -253,7 +253,7 @@ fn assemble(
     let taken: Vec<Option<(&Vector, f32)>> = parts.iter().map(|part| at(part.position)).collect();
     let whole = match (blocks.len(), of_text(blocks.start)) {
         (1, Some(block)) => block.whole.clone(),
-        // Of a text that the model did not take, its sentences may have been.
+        // The model may have taken sentences of a text that it declined.
         _ => {
             let sentences = |part: &PartLayout| part.sentences.clone().filter_map(of_text).collect::<Vec<_>>();
             let known: Vec<(&Vector, f32)> = taken.iter().copied().flatten().collect();
@@ -443,7 +443,7 @@ mod tests {
         assert!(taken(&[]).is_none() && (0..4).all(|only| taken(&[only]).is_some()));
         let of_second = taken(&[1]).expect("one is taken");
         assert!(near(&of_second.whole, "A: three"));
-        // What is not taken is found by what is said around it.
+        // A declined sentence is found through the vectors of the text around it.
         assert!(near(&of_second.parts[0].own[0], "A: three") && of_second.parts.len() == 2);
         assert!(near(&taken(&[2]).expect("one is taken").whole, "A: One."));
     }

@@ -1,4 +1,4 @@
-//! The one driver of extraction: the stages of this process's partitions, step by step (decision 48).
+//! The only driver of extraction: runs the stages of this process's partitions, step by step (decision 48).
 //!
 //! In: a log, and which of its partitions belong to this process. Out: memory records, transaction by transaction, and
 //! events about what happened. A partition is taken over before it is read, which fences its former owner. After a
@@ -15,7 +15,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use tokio::sync::oneshot;
-use tracing::{debug, debug_span};
+use tracing::debug_span;
 
 use logs::{AssignmentChange, Log, LogError, PartitionAssignment, partition_of};
 use models::{embed::EmbedError, llm::LlmError};
@@ -87,7 +87,7 @@ pub enum ExtractionEvent {
         /// Why they wait, if the endpoint is the reason.
         problem: Option<String>,
     },
-    /// A step failed; it is tried again.
+    /// A step failed; it will be tried again.
     Failed {
         /// The partition.
         partition: u32,
@@ -116,7 +116,7 @@ pub struct CommittedTransaction {
     pub events: u64,
     /// Of them, those that became dead letters.
     pub rejects: u64,
-    /// Of them, turns that were not kept because they had been deleted before.
+    /// Of them, turns that were not kept because they were deleted before.
     pub not_kept: u64,
     /// Of them, those that were forwarded to their bank's partition.
     pub forwards: u64,
@@ -143,10 +143,10 @@ struct ReextractionRequest {
     reply: oneshot::Sender<Result<usize, PipelineError>>,
 }
 
-/// What a running extraction is asked to do.
+/// An order to a running extraction.
 enum ExtractionOrder {
     Reextract(ReextractionRequest),
-    /// To remove what was evicted from the files of the caches; receives the result.
+    /// Remove evicted entries from the files of the caches; the sender receives the result.
     EraseCaches(Sender<Result<(), PipelineError>>),
 }
 
@@ -168,7 +168,7 @@ impl ExtractionOrderSender {
         (Self { orders, news: Arc::clone(log.news()) }, ExtractionOrderReceiver(arriving))
     }
 
-    /// Has the language model read a bank's closed windows again, and returns their number.
+    /// Makes the language model read a bank's closed windows again, and returns their number.
     ///
     /// # Errors
     /// [`PipelineError::UnknownBank`], [`PipelineError::OtherInstance`], [`LlmError::NotConfigured`] without a
@@ -181,7 +181,7 @@ impl ExtractionOrderSender {
         answer.await.unwrap_or(Err(PipelineError::Cancelled))
     }
 
-    /// Removes evicted vectors and responses from the files of the caches, and waits for it.
+    /// Removes evicted vectors and responses from the files of the caches, and waits until it is done.
     ///
     /// # Errors
     /// [`PipelineError`] of a cache; [`PipelineError::Cancelled`] if extraction has ended.
@@ -193,15 +193,15 @@ impl ExtractionOrderSender {
     }
 }
 
-/// What a run of the stages works on.
+/// What a run of the stages needs.
 pub struct ExtractionRun<'a> {
     /// The log.
     pub log: &'a dyn Log,
-    /// Which partitions are this process's.
+    /// Decides which partitions belong to this process.
     pub assignment: &'a dyn PartitionAssignment,
     /// Which stage is next, and until when.
     pub schedule: ExtractionSchedule,
-    /// Has the memory of this process follow what was written for a partition; a failure counts as a failure of the
+    /// Makes the memory of this process follow what was written for a partition; a failure counts as a failure of the
     /// step.
     pub follow: &'a dyn Fn(u32) -> Result<(), PipelineError>,
 }
@@ -213,7 +213,7 @@ pub struct ExtractionDriver {
     pub extractors: ExtractorSet,
     vectors: CachedEmbedder,
     stages: BTreeMap<u32, ExtractionStage>,
-    /// Partitions whose stage has to be built from the log, and when.
+    /// Partitions whose stage must be built from the log, each with the time at which that is due.
     due: BTreeMap<u32, Instant>,
     /// Partitions whose last step or takeover failed.
     failing: BTreeMap<u32, FailureStreak>,
@@ -274,7 +274,7 @@ impl ExtractionDriver {
     ) -> Result<(), PipelineError> {
         let news = run.log.news();
         if run.schedule != ExtractionSchedule::UntilCaughtUp {
-            // The pauses of this extraction are reported as events, and end as soon as they should.
+            // This extraction reports its own pauses as events, and can end them early.
             self.vectors.shorten_attempts();
         }
         while !stop() {
@@ -335,7 +335,7 @@ impl ExtractionDriver {
                 }
             }
         }
-        // Only their owner learns what is deleted in the other partitions.
+        // Only a partition's owner learns what is deleted there.
         let ours = |partition| self.stages.contains_key(&partition) || self.due.contains_key(&partition);
         self.extractors.keep_partitions(ours, log.partitions())?;
         self.vectors.keep_partitions(ours, log.partitions())
@@ -386,7 +386,7 @@ impl ExtractionDriver {
         Ok(progress.low())
     }
 
-    /// Works on a piece of each stage; returns whether any of them did something.
+    /// Works on one piece in each stage; returns whether any of them did something.
     fn step_all(
         &mut self,
         run: &ExtractionRun<'_>,
@@ -423,15 +423,14 @@ impl ExtractionDriver {
                         self.vectors.note_evicted(partition, &progress)?;
                     }
                     let committed = committed(partition, position, step);
-                    let CommittedTransaction { events, rejects, windows, units, took, .. } = &committed;
-                    debug!(position, events, rejects, windows, units, seconds = took.as_secs_f64(), "committed");
+                    log_events::transaction_committed(&committed);
                     tell(ExtractionEvent::Committed(committed));
                 }
                 Err(error) => {
                     let is_away = matches!(error, PipelineError::Log(LogError::Cluster { retriable: true, .. }));
                     self.retry_later(partition, error, run, tell)?;
                     if is_away {
-                        // The others would wait as long, and the group may have given them to another instance since.
+                        // The other stages would wait as long, and meanwhile the group may have moved their partitions.
                         return Ok(true);
                     }
                 }
@@ -474,7 +473,7 @@ impl ExtractionDriver {
         Ok(windows)
     }
 
-    /// Has the stage of a partition rebuilt after a failure, unless the schedule says that the failure ends everything.
+    /// Schedules a partition's stage to be rebuilt after a failure, unless the failure ends extraction.
     fn retry_later(
         &mut self,
         partition: u32,
@@ -502,8 +501,8 @@ impl ExtractionDriver {
         Ok(())
     }
 
-    /// Opens the model of the vectors, so that the first turn does not wait for it, once its endpoint answers;
-    /// `None` if it is stopped before.
+    /// Opens the model of the vectors once its endpoint answers, so that the first turn does not wait for it; `None` if
+    /// it is stopped before.
     pub fn open_model(
         &mut self,
         stop: &dyn Fn() -> bool,
@@ -539,7 +538,7 @@ impl ExtractionSchedule {
             Self::ByGroup { fenced_pause } => fenced_pause,
         };
         match error {
-            // Fenced before the group revoked the partition: by then it has, or a transaction timed out.
+            // Fenced before the group revoked the partition: after the pause it has, or a transaction timed out.
             // A record that cannot be read stops only its partition, until another record of its key is written.
             PipelineError::Log(LogError::Fenced { .. } | LogError::Unreadable { .. }) | PipelineError::Waits { .. } => {
                 Some(fenced_pause)
@@ -592,7 +591,7 @@ mod tests {
     use logs::{EmbeddedLog, Topic, Transaction, WholeLogAssignment};
     use types::model::TurnEvent;
 
-    /// The events after a partition failed in this way and was then revoked.
+    /// The events of a partition that failed with this error and was then revoked.
     fn told_after(error: PipelineError) -> Vec<ExtractionEvent> {
         let home = tempfile::tempdir().expect("a directory");
         let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("a pipeline");
@@ -623,7 +622,7 @@ mod tests {
         ));
     }
 
-    /// One record of another model stands first in the log, and those of ours behind it.
+    /// The log's first record is of another model, and those of ours follow it.
     #[test]
     fn a_partition_is_extracted_on_beside_a_record_of_another_model() {
         let home = tempfile::tempdir().expect("a directory");

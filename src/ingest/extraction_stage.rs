@@ -1,11 +1,11 @@
 //! The extraction stage of one partition, from the turns log to the memory log.
 //!
 //! In: turn events that the memory log does not cover; a language model's results for closed windows, if a model is
-//! configured. Out: transactions, each with the records of some banks' windows that changed, the nulls of the records
-//! they replace, dead letters, and how far every bank is covered. Banks take turns by the bytes that are embedded for
-//! them, a piece at a time, so that one with much to do holds up no other; those with little to do share a transaction
-//! (decision 58). A result for turns that have changed since the request is discarded. Where deletions change many
-//! closed windows, their records lose units first, which needs no model, and the windows are extracted again in later
+//! configured. Out: transactions, each with the records of some banks' changed windows, the nulls of the records that
+//! they replace, dead letters, and how far every bank is covered. Banks take turns, one piece at a time, by the bytes
+//! that are embedded for them, so a bank with much to do delays no other; banks with little to do share a transaction
+//! (decision 58). A result for turns that have changed since the request is discarded. If deletions change many closed
+//! windows, their records first lose units, which needs no model, and the windows are extracted again in later
 //! transactions (decision 56). After a crash before a transaction, its events are read again. That is idempotent: the
 //! records have the same keys.
 
@@ -51,21 +51,21 @@ use types::record_value::{RecordValueError, check_schema};
 pub struct ExtractionStage {
     partition: u32,
     windower: Windower,
-    /// What was read and is not covered.
+    /// The turns that were read and are not covered.
     pending: PendingTurns,
-    /// What was read of other partitions' banks, and what was rejected, since the last transaction.
+    /// Events of other partitions' banks, and rejected events, since the last transaction.
     strays: StrayEvents,
     /// Whether the last read reached the end of the log.
     is_at_end: bool,
     /// The bytes that were embedded since the last read.
     since_read: usize,
-    /// The first offset that the transactions so far do not reach, but for banks that are behind.
+    /// The first offset that the transactions so far do not reach, except for banks that are behind.
     through: u64,
-    /// The work that was begun, in the order of its turns.
+    /// The work in progress, in the order of its turns.
     works: VecDeque<TransactionWork>,
-    /// Whether the last turn was that of shared work.
+    /// Whether the last turn went to shared work.
     was_shared: bool,
-    /// What the model has read of banks that were at work.
+    /// The model's results for banks whose work is in progress.
     results: Vec<ModelResult>,
     /// Numbers of parts above one, by the key of the record's first part.
     parts: HashMap<MemoryKey, u32>,
@@ -95,12 +95,12 @@ struct StageRecordFields {
     units: Vec<serde::de::IgnoredAny>,
 }
 
-/// What a call of [`Stage::work`] did.
+/// What a call of [`ExtractionStage::work`] did.
 #[derive(Debug)]
 pub enum StageOutcome {
     /// There was nothing to do.
     Nothing,
-    /// A piece, after which more is to be done.
+    /// It worked on a piece, and more is left to do.
     Piece,
     /// It ended a transaction.
     Committed(ExtractionStepReport),
@@ -161,7 +161,7 @@ impl ExtractionStage {
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner. `ours` is the model that
-    /// embeds, where it is open.
+    /// embeds, if it is open.
     ///
     /// # Errors
     /// [`PipelineError::Waits`] if the memory holds a record of a newer build: that build must extract here.
@@ -187,7 +187,7 @@ impl ExtractionStage {
                 }
                 let read = value.and_then(|value| serde_json::from_slice::<StageRecordFields>(value).ok());
                 let read = read.filter(|read| read.bank == key.bank);
-                // As the memory is ours where it has a vector of our model, one record of another counts as wrong.
+                // If the memory has a vector of our model, single records of other models count as wrong.
                 if let Some(read) = read.as_ref().filter(|read| !read.units.is_empty())
                     && (model.is_none() || Some(&read.model) == ours)
                 {
@@ -268,7 +268,7 @@ impl ExtractionStage {
         }
     }
 
-    /// Works on a piece: reads what is new, and goes on with the work whose turn it is.
+    /// Works on one piece: reads new events, and continues the work whose turn it is.
     pub fn work(
         &mut self,
         log: &dyn Log,
@@ -283,7 +283,7 @@ impl ExtractionStage {
             self.is_at_end = self.pending.read_on(log, &mut self.strays)?;
             self.since_read = 0;
         }
-        // The windower hands out each change once. If a change is not committed, only the log has it.
+        // The windower returns each change only once. If a change is not committed, only the log has it.
         self.halted = true;
         self.begin(log, extractors, limit)?;
         let worked = self.go_on(log, extractors, vectors, limit)?;
@@ -298,7 +298,7 @@ impl ExtractionStage {
         self.works.iter().any(|work| work.banks.contains(bank))
     }
 
-    /// Begins the work of banks that wait: those with little to do together, and others alone.
+    /// Begins work for banks that wait: banks with little to do share it, the others each have their own.
     fn begin(&mut self, log: &dyn Log, extractors: &ExtractorSet, limit: usize) -> Result<(), PipelineError> {
         let may_share = self.works.iter().filter(|work| work.is_shared).count() < MAX_SHARED;
         let mut begun_bytes: usize = self.works.iter().map(|work| work.bytes).sum();
@@ -330,14 +330,14 @@ impl ExtractionStage {
             self.extract_again(&mut shared, extractors)?;
         }
         if !shared.banks.is_empty() {
-            // Banks with little to do go first, but not always.
+            // Shared work goes first, but never twice in a row if other work waits.
             let after_one = self.was_shared && self.works.front().is_some_and(|work| !work.is_shared);
             self.works.insert(usize::from(after_one), shared);
         }
         Ok(())
     }
 
-    /// Takes the next events of a bank, and the changes that they make.
+    /// Takes the next events of a bank, and the changes that they cause.
     fn take(
         &mut self,
         work: &mut TransactionWork,
@@ -368,13 +368,13 @@ impl ExtractionStage {
         Ok(())
     }
 
-    /// Hands the changes of the work's banks to it.
+    /// Moves the changes of the work's banks into the work.
     fn change(&mut self, work: &mut TransactionWork) {
         let changes = self.windower.drain_of(&work.banks);
         work.change(changes, self.windower.take_revised());
     }
 
-    /// Drafts the records of windows that the model has read, of banks that are not at work.
+    /// Drafts the records of windows that the model has read, for banks without work in progress.
     fn take_results(&mut self, work: &mut TransactionWork, extractors: &ExtractorSet) -> Result<(), PipelineError> {
         let Some(background) = &extractors.model else { return Ok(()) };
         self.results.extend(background.take_results(self.id()));
@@ -390,7 +390,7 @@ impl ExtractionStage {
         Ok(())
     }
 
-    /// Works on a piece of the work whose turn it is.
+    /// Works on one piece of the work whose turn it is.
     fn go_on(
         &mut self,
         log: &dyn Log,
@@ -425,7 +425,7 @@ impl ExtractionStage {
             } else {
                 self.works.push_back(work);
             }
-            // What was read is stated soon, so that a bank without turns there waits for no other.
+            // What was read is stated soon, so that a bank without turns there does not wait for others.
             let is_near = self.works.iter().any(|work| work.is_shared);
             return if is_near || self.is_stated() {
                 Ok(StageOutcome::Piece)
@@ -450,7 +450,7 @@ impl ExtractionStage {
         self.pending.through() == self.through && self.strays.events == 0
     }
 
-    /// States what was read, in a transaction of its own.
+    /// States what was read, in a separate transaction.
     fn state(
         &mut self,
         log: &dyn Log,
@@ -485,7 +485,7 @@ impl ExtractionStage {
         Ok(work.unplanned.is_empty())
     }
 
-    /// Commits the work, and evicts what it makes superfluous.
+    /// Commits the work, and evicts cached entries that it makes superfluous.
     fn finish(
         &mut self,
         mut work: TransactionWork,
@@ -505,8 +505,8 @@ impl ExtractionStage {
         self.evict(work, vectors, extractors)
     }
 
-    /// The record of a closed window without the units that say anything of its deleted turns; `None` where the window
-    /// is as easily extracted again.
+    /// The record of a closed window without the units that depend on its deleted turns; `None` if extracting the
+    /// window again is as easy.
     fn in_part(
         &self,
         log: &dyn Log,
@@ -524,8 +524,8 @@ impl ExtractionStage {
         Ok(Some(partial_windows::partial_record(record, window.clone(), &drafts, &self.extract)))
     }
 
-    /// Plans the records of some of the windows that lack units: of the work's banks, and, if it is shared, of banks that
-    /// are not at work.
+    /// Plans the records of some of the windows that lack units: of the work's banks, and, if it is shared, of banks
+    /// without work in progress.
     fn extract_again(&mut self, work: &mut TransactionWork, extractors: &ExtractorSet) -> Result<(), PipelineError> {
         if work.are_many {
             return Ok(());
@@ -534,7 +534,7 @@ impl ExtractionStage {
         let some = self.in_part.iter().filter(|(bank, _)| is_ours(bank)).take(EXTRACTED_AGAIN);
         for (bank, window) in some.cloned().collect::<Vec<_>>() {
             work.banks.insert(bank.clone());
-            // One that changed just now is planned anyway.
+            // A window that changed just now is planned anyway.
             let closed = self.windower.closed_window(&bank, &window).filter(|_| !work.changes(&bank, &window));
             if let Some(window) = closed {
                 work.plan(extracted(window, extractors)?);
@@ -546,7 +546,7 @@ impl ExtractionStage {
     }
 
     /// Makes the vectors of all drafts, and with them the records. At most the vectors of `limit` parts, or of one
-    /// window, are in memory in full precision at once.
+    /// window, are in memory in full precision at the same time.
     fn embed(
         &mut self,
         work: &mut TransactionWork,
@@ -565,8 +565,8 @@ impl ExtractionStage {
             first += count;
         }
         let closed = work.planned.iter().filter(|planned| planned.state == WindowState::Final).count();
-        // The windows that the model has read were counted when they closed, and those that are extracted again when
-        // they forgot.
+        // Windows that the model has read were counted when they closed, and windows that are extracted again were
+        // counted when they lost units.
         work.step.windows = (closed - work.read_by_model - work.extracted_again + work.in_part.len()) as u64;
         Ok(())
     }
@@ -645,7 +645,7 @@ impl ExtractionStage {
         let records = std::mem::take(&mut work.in_part);
         for record in &records {
             let key = MemoryKey { bank: record.bank.clone(), window: record.window.clone(), turn: None, part: 0 };
-            // It was no larger before.
+            // The record was no larger before, so it fits.
             let StorableValues { values, .. } = self.storable(record)?;
             self.write(&key, values, &mut work.transaction, &mut work.part_counts);
         }
@@ -680,7 +680,7 @@ impl ExtractionStage {
         }
     }
 
-    /// Writes everything in one transaction, with the position that it reaches.
+    /// Writes everything in one transaction, with the progress that it reaches.
     fn commit(
         &mut self,
         work: &mut TransactionWork,
@@ -703,8 +703,8 @@ impl ExtractionStage {
         Ok(())
     }
 
-    /// Evicts from the caches what the windows that were written as final will not ask for again, and queues those that
-    /// the model has to read.
+    /// Evicts from the caches what the windows that were written as final will not ask for again, and queues the
+    /// windows that the model is yet to read.
     fn evict(
         &mut self,
         work: TransactionWork,
@@ -738,7 +738,7 @@ impl ExtractionStage {
         StageId { partition: self.partition, run: self.run }
     }
 
-    /// Hands waiting windows to the model until it accepts no more.
+    /// Sends waiting windows to the model until it accepts no more.
     fn hand_over(&mut self, extractors: &ExtractorSet) {
         if let Some(background) = &extractors.model {
             let (id, windower) = (self.id(), &self.windower);

@@ -1,20 +1,20 @@
-//! How the partitions are that this process extracts.
+//! The status of the partitions that this process extracts.
 //!
-//! In: what happens while it extracts. Out: where each partition is, what waits for the language model, and what goes
-//! wrong. Values alone.
+//! In: the events of extraction. Out: the position of each partition, how many windows wait for the language model, and
+//! what is wrong. Values only.
 
 use std::collections::BTreeMap;
 
 use super::ExtractionEvent;
 
-/// How the partitions are that this process extracts.
+/// The status of the partitions that this process extracts.
 #[derive(Debug, Clone, Default)]
 pub struct ExtractionStatus(BTreeMap<u32, PartitionStatus>);
 
-/// A partition.
+/// The status of a partition.
 #[derive(Debug, Clone, Default)]
 struct PartitionStatus {
-    /// Its read position; none before it is known.
+    /// Its read position; `None` until it is known.
     position: Option<u64>,
     /// Windows that wait for the language model.
     waiting: usize,
@@ -27,7 +27,7 @@ struct PartitionStatus {
 }
 
 impl ExtractionStatus {
-    /// Takes what happened.
+    /// Notes an event.
     pub fn note(&mut self, event: &ExtractionEvent) {
         match event {
             ExtractionEvent::Joined => {}

@@ -1,9 +1,9 @@
-//! A live source as a running task: from its platform to the turns log, until told to stop.
+//! A live source as a running task: from its platform to the turns log, until it is stopped.
 //!
 //! In: a log, and the settings of a source. Out: turns and the position behind them, transaction by
-//! transaction; then the platform's confirmation. After any failure that a retry may mend, of the
-//! platform or of the log, the source is opened again at the position that is durable. When a bank has
-//! been silent for longer than the gap of its windows, an idle mark closes them.
+//! transaction; then the platform's confirmation. After any failure that a retry may fix, of the platform or of the
+//! log, the source is opened again at its durable position. When a bank has been silent for longer than the gap of its
+//! windows, an idle mark closes them.
 
 use std::{
     collections::BTreeMap,
@@ -22,14 +22,14 @@ use types::{
     model::{Bank, EventTime, IdleMark, TurnEvent},
 };
 
-/// How long a source waits for news before it looks whether it should stop.
+/// How long a source waits for news before it checks whether it should stop.
 const WAIT: Duration = Duration::from_secs(3);
-/// The first and the longest pause after a refusal, which only a change at the platform or in the
-/// settings ends. Discord blocks a bot that begins a thousand sessions a day.
+/// The first and the longest pause after a refusal, which only a change at the platform or in the settings can end.
+/// Discord blocks a bot that begins a thousand sessions a day.
 const REFUSED: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs(600));
-/// The reason that counts turns which are not kept.
+/// The skip reason under which turns that are not kept are counted.
 const FORGOTTEN: &str = "forgotten";
-/// How often a pause looks whether it should end.
+/// How often a pause checks whether it should end.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// What happens while a source is followed.
@@ -43,8 +43,8 @@ pub enum LiveSourceEvent {
         events: u64,
         /// Its dead letters.
         rejects: u64,
-        /// What was there and is not a turn, by the reason; and as `forgotten` the turns that are not kept because they
-        /// were deleted before, as far as this process has read.
+        /// What was read and is no turn, by reason; under `forgotten`, the turns that are not kept because they are
+        /// deleted, as far as this process knows.
         skipped: BTreeMap<&'static str, u64>,
     },
     /// Something that the user should know.
@@ -69,10 +69,10 @@ pub struct LiveSourceOptions<'a> {
     pub fenced_pause: Duration,
 }
 
-/// Follows a source until `stop`. `arriving` are the requests of its webhook.
+/// Follows a source until `stop`. `arriving` receives the requests of its webhook.
 ///
 /// # Errors
-/// [`PipelineError`] that no retry mends; everything that was confirmed is in the log.
+/// [`PipelineError`] that no retry can fix; everything that was confirmed is in the log.
 pub fn follow_source(
     log: &dyn SourceLog,
     run: LiveSourceOptions<'_>,
@@ -95,7 +95,7 @@ pub fn follow_source(
         }
         let after = match &error {
             PipelineError::Live(LiveError::Limited { after, .. }) => *after,
-            // A position that cannot be read stops its source alone, until somebody writes another one.
+            // A position that cannot be read stops only its source, until an operator writes another one.
             PipelineError::Live(LiveError::Refused { .. } | LiveError::Position { .. }) => refused.pause(),
             PipelineError::Log(LogError::Fenced { .. }) => run.fenced_pause,
             PipelineError::Live(LiveError::Lost(_)) | PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
@@ -145,7 +145,7 @@ fn follow_once(
                 skipped: std::mem::take(&mut batch.skipped),
             };
             commit(&mut *writer, batch)?;
-            // Before the sender is answered, so that a sender who was answered finds it counted.
+            // Reported before the sender is answered, so that a sender with an answer finds its turns counted.
             tell(counts);
             source.committed()?;
             notices.into_iter().for_each(|notice| tell(LiveSourceEvent::Notice(notice)));
@@ -159,7 +159,7 @@ fn follow_once(
     Ok(())
 }
 
-/// How many turns are not kept because they were deleted before.
+/// How many of the events are turns that are not kept because they are deleted.
 fn forgotten(log: &dyn SourceLog, events: &[TurnEvent]) -> Result<u64, LogError> {
     let mut count = 0;
     for event in events {
@@ -193,7 +193,7 @@ impl SilenceTracker {
         }
     }
 
-    /// An idle mark of each bank that is silent for longer than `gap`, once.
+    /// An idle mark for each bank that is silent for longer than `gap`, once.
     fn marks(&mut self, now_ms: i64, gap: Duration) -> Vec<TurnEvent> {
         let gap_ms = i64::try_from(gap.as_millis()).unwrap_or(i64::MAX);
         let Ok(time) = EventTime::new(now_ms, 0) else { return Vec::new() };

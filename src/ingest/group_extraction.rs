@@ -1,7 +1,7 @@
 //! Extraction in a group: the partitions that a consumer group assigns to this process.
 //!
-//! In: a log, and who decides which partitions are this process's. Out: memory records, until told to stop. The
-//! memory follows the topic elsewhere.
+//! In: a log, and a group that decides which partitions belong to this process. Out: memory records, until it is
+//! stopped. The memory follows the topic elsewhere.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -15,10 +15,10 @@ use logs::{Log, PartitionAssignment};
 use pipeline::model_of;
 use types::config::Pipeline;
 
-/// Extracts until `stop`, and takes orders. `join` joins the group, once the model of the vectors is open.
+/// Extracts until `stop`, and takes orders. `join` joins the group once the model of the vectors is open.
 ///
 /// # Errors
-/// [`PipelineError`] that no retry mends; everything acknowledged is in the log.
+/// [`PipelineError`] that no retry can fix; everything acknowledged is in the log.
 pub fn extract_in_group(
     pipeline: &Pipeline,
     log: &dyn Log,

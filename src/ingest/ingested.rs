@@ -26,7 +26,7 @@ pub struct IngestReport {
 }
 
 impl From<&CommittedTransaction> for IngestReport {
-    /// Of the events none: those of a transaction were appended before.
+    /// Counts no events: those of a transaction were appended before.
     fn from(committed: &CommittedTransaction) -> Self {
         let CommittedTransaction { rejects, not_kept, windows, units, by_model, refused, .. } = *committed;
         Self { events: 0, rejects, not_kept, windows, units, by_model, refused }

@@ -4,14 +4,18 @@
 //! that state how much of the turns log they cover. Answers no question.
 //!
 //! - `extraction_stage`: one partition, step by step.
-//! - `pending_turns`: what was read and is not covered, by bank; `transaction_work`: what one transaction writes.
+//! - `pending_turns`: turns that are read but not covered, by bank; `transaction_work`: what one transaction writes.
 //! - `turn_record`: reads a record of the turns topic.
 //! - `live_turns`: the turns of the partition's live records, with which a stage begins.
 //! - `extraction_driver`: the driver of all stages of this process, on either log.
 //! - `model_worker_pool`: threads that ask a language model, so that a slow endpoint delays no stage.
-//! - `partial_windows`: the units of a window that stay while many windows forget turns.
+//! - `partial_windows`: the units that a window keeps when many windows forget turns.
 //! - `cached_embedder` and `embedding_layout`: what is embedded for a unit, and the resulting units.
 //! - `storable_values`: splits a record that is too large for the log into several values.
+//! - `follow_source`: a live source as a running task.
+//! - `group_extraction`: the partitions that a group gives to this process.
+//! - `extraction_status`, `ingested`: what a running extraction, and one that has ended, reports.
+//! - `sharing_limits`: how much is done at once; `log_events`: what this crate writes to the log.
 
 mod cached_embedder;
 mod embedding_layout;

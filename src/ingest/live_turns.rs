@@ -1,9 +1,9 @@
 //! The turns of the live records of a partition, from which a stage restores its windows.
 //!
-//! In: the partition's records in log order. Out: the turns of those that are live. The turns of a record that cannot
-//! be read are taken from the turns log, if applying its events again puts every turn of the bank's other records where
-//! those records have it. Otherwise the turns are lost, and a warning says so: they are never put in a different
-//! position than before.
+//! In: the partition's records in log order. Out: the turns of the live ones. The turns of an unreadable record are
+//! taken from the turns log, if applying its events again puts every turn of the bank's other records at the position
+//! that those records have. Otherwise the turns are lost, and a warning says so: they are never put at another position
+//! than before.
 
 use crate::log_events;
 use std::collections::{BTreeSet, HashMap};
@@ -52,7 +52,7 @@ impl LiveTurns {
         }
     }
 
-    /// Takes a live record that cannot be read; what [`Self::apply`] received of it stays.
+    /// Notes a live record that cannot be read; what [`Self::apply`] received of it stays.
     pub fn take_unreadable(&mut self, key: &MemoryKey) {
         if !self.records.contains_key(key) {
             self.unreadable.insert(key.clone());
@@ -64,8 +64,8 @@ impl LiveTurns {
         self.records.iter()
     }
 
-    /// Takes the turns of unreadable records from the turns log, as far as it is covered. Each record whose turns are lost is
-    /// logged.
+    /// Takes the turns of unreadable records from the turns log, as far as it is covered. Each record whose turns are
+    /// lost is logged.
     pub(super) fn recover(
         &mut self,
         partition: u32,
@@ -88,7 +88,7 @@ impl LiveTurns {
         Ok(())
     }
 
-    /// The windows of the banks with unreadable records, made from only the turns log.
+    /// The windows of the banks with unreadable records, made only from the turns log.
     fn apply_again(
         &self,
         partition: u32,
@@ -127,12 +127,12 @@ impl LiveTurns {
         Ok(windower)
     }
 
-    /// Whether every turn of the bank's readable records is where `again` has it.
+    /// Whether `again` has every turn of the bank's readable records at the same position.
     fn agrees(&self, bank: &Bank, again: &Windower) -> bool {
         self.records.iter().filter(|(key, _)| key.bank == *bank).all(|(key, RecordTurns { turns, .. })| {
             turns.iter().all(|of| match again.position_of(bank, &of.turn.turn) {
                 Some((session, ordinal)) => *session == key.window.session && ordinal == of.ordinal,
-                // It was deleted before it arrived.
+                // The turn was deleted before it arrived.
                 None => again.turns_of(key).is_some(),
             })
         })

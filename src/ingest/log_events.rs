@@ -2,7 +2,8 @@
 //!
 //! In: what happened. Out: a log line. No line holds a word of what was said.
 
-use tracing::{error, info, warn};
+use super::CommittedTransaction;
+use tracing::{debug, error, info, warn};
 use types::logged_bank::LoggedBank;
 
 /// Most turns are in a language that the embedding model does not read.
@@ -59,4 +60,10 @@ pub(crate) fn record_lost(partition: u32, bank: LoggedBank<'_>, window: u32) {
 /// The language model that extracts does not answer.
 pub(crate) fn language_model_unavailable(problem: &str, seconds: u64) {
     warn!(problem, seconds, "the rules' units stand in until the language model's arrive");
+}
+
+/// A transaction of extraction is committed, in the span of its partition.
+pub(crate) fn transaction_committed(committed: &CommittedTransaction) {
+    let CommittedTransaction { position, events, rejects, windows, units, took, .. } = committed;
+    debug!(position, events, rejects, windows, units, seconds = took.as_secs_f64(), "committed");
 }

@@ -70,8 +70,8 @@ impl ExtractorSet {
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))
     }
 
-    /// Removes evicted responses from the files of the cache. Where no model is configured, nobody evicts them, and the
-    /// cache is removed.
+    /// Removes evicted responses from the files of the cache. Without a configured model no one evicts responses, so
+    /// the whole cache is removed.
     pub(super) fn erase_cache(&self, pipeline: &Pipeline) -> Result<(), PipelineError> {
         match &self.llm {
             Some(llm) => Ok(llm.rewrite_cache()?),
@@ -120,7 +120,7 @@ struct WindowJob {
     bypass_cache: bool,
 }
 
-/// Identifies a stage: a partition, and which of the stages that have worked on it.
+/// Identifies a stage: its partition, and a number among the stages that have worked on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StageId {
     pub(super) partition: u32,
@@ -151,7 +151,7 @@ pub(super) enum ModelFailure {
 /// What the workers share: whether they may send, and what to warn about.
 #[derive(Default)]
 struct ModelWorkerStatus {
-    /// Whether nothing is sent until [`Background::resume`].
+    /// Whether nothing is sent until [`ModelWorkerPool::resume`].
     paused: bool,
     back_off_until: Option<Instant>,
     /// Why the last window that has to be retried failed.
@@ -186,7 +186,7 @@ impl ModelWorkerPool {
         Ok(Self { jobs, results, status })
     }
 
-    /// Hands a window to a worker; false when all workers are busy, or paused.
+    /// Gives a window to a worker; false if all workers are busy, or paused.
     fn submit(&self, stage: StageId, window: Window, bypass_cache: bool) -> bool {
         if self.is_paused() {
             return false;
@@ -289,7 +289,7 @@ impl ModelWorker {
                 Ok((extractor.name().to_owned(), drafts))
             }
             Ok(Err(LlmError::InvalidReply { problem, reply, .. })) => Err(refused(problem, reply)),
-            // The endpoint answers others.
+            // The endpoint answers other requests.
             Ok(Err(error @ (LlmError::Rejected { .. } | LlmError::TooLong { .. }))) => {
                 Err(refused(error.to_string(), String::new()))
             }
@@ -308,12 +308,12 @@ impl ModelWorker {
 /// The windows of a partition that wait for the model.
 #[derive(Debug, Default)]
 pub(super) struct WaitingWindows {
-    /// The windows that are not handed over yet; true if a window is sent again without using the cache.
+    /// The windows that are not sent yet; true if a window is sent again without using the cache.
     due: BTreeMap<(Bank, WindowId), bool>,
-    /// The last window that was handed over: the search continues after it, so that a window that is retried comes
-    /// after the others.
+    /// The last window that was sent. The search continues after it, so that a window that is retried comes after the
+    /// others.
     last: Option<(Bank, WindowId)>,
-    /// With the workers.
+    /// The number of windows that the workers have.
     in_flight: usize,
 }
 
@@ -328,7 +328,7 @@ impl WaitingWindows {
         self.due.len() + self.in_flight
     }
 
-    /// How many are with the workers.
+    /// How many windows the workers have.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -338,7 +338,7 @@ impl WaitingWindows {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Hands windows to the workers until they are all busy; `window` returns the current turns of one.
+    /// Sends windows to the workers until they are all busy; `window` returns a window with its current turns.
     pub(super) fn send_windows(
         &mut self,
         stage: StageId,
@@ -352,7 +352,7 @@ impl WaitingWindows {
                 }
                 self.in_flight += 1;
             }
-            // Handed over, or it no longer exists.
+            // It was sent, or no longer exists.
             self.due.remove(&id);
             self.last = Some(id);
         }

@@ -1,9 +1,9 @@
-//! The units of a closed window that stay while turns of it are forgotten.
+//! The units that a closed window keeps when some of its turns are forgotten.
 //!
-//! In: the record of a closed window, and the drafts of its units by rules now. Out: the record with its turns now, and
-//! with those units alone that are made of it now, too, with the same vectors. It needs no model, so that many windows
-//! forget at once; what is missing comes when the window is extracted again. Of units by a language model none stays:
-//! it read the whole window.
+//! In: the record of a closed window, and the drafts of its units by the rules now. Out: the record with its current
+//! turns, and only those units that the current drafts still contain, with unchanged vectors. This needs no model, so
+//! many windows can forget at once; the missing units come when the window is extracted again. No unit by a language
+//! model is kept: the model read the whole window.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -22,7 +22,7 @@ use types::{
     model::{Bank, IN_PART, MemoryKey, MemoryRecord, Window, WindowTurn},
 };
 
-/// Which of these changes delete turns of a closed window; `revised` are the turns that were edited or deleted, by bank.
+/// Which of these changes delete turns of a closed window; `revised` has the edited and the deleted turns, by bank.
 pub(super) fn deletes_closed_turns(changes: &[WindowChange], revised: &[(Bank, BTreeSet<String>)]) -> Vec<bool> {
     let revised: HashMap<&Bank, &BTreeSet<String>> = revised.iter().map(|(bank, turns)| (bank, turns)).collect();
     let forgets = |WindowChange { window, closed, remove_open, .. }: &WindowChange| {
@@ -47,7 +47,7 @@ pub(super) fn last_record(
     Ok(value.and_then(|value| read_value(&value).ok()))
 }
 
-/// The record of a window with its turns now, and without the units that the drafts of now do not make alike.
+/// The record of a window with its current turns, and without the units that differ from the current drafts.
 pub(super) fn partial_record(
     mut record: MemoryRecord,
     window: Window,
@@ -57,7 +57,7 @@ pub(super) fn partial_record(
     let before = drafts_from_record(&record, settings);
     let alone = |draft: &DraftUnit| DraftUnit { before: None, ..draft.clone() };
     let alone_now: Vec<DraftUnit> = drafts.iter().map(alone).collect();
-    // A part whose unit has changed was embedded beside other words.
+    // A part whose unit has changed was embedded with other text beside it.
     let said = |part: &'_ DraftPart| (part.turn.clone(), part.text.clone());
     let mut changed = HashSet::new();
     for draft in before.iter().filter(|draft| !alone_now.contains(&alone(draft))) {
@@ -286,7 +286,7 @@ mod tests {
         run(&pipeline, &other, usize::MAX);
         let at_once = live(&other);
         assert_eq!(at_once.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
-        // The units of an open turn name the speakers whom its window had when it was read.
+        // The units of an open turn name the speakers that its window had when it was read.
         let are_closed = |(of, _): &(&MemoryRecord, &MemoryRecord)| of.state == WindowState::Final;
         for (at_once, whole) in at_once.values().zip(whole.values()).filter(are_closed) {
             assert_eq!(at_once, whole, "as if the turns had been deleted before they were extracted");

@@ -1,9 +1,9 @@
-//! The turns of a partition that were read and are not covered, by bank, and whose turn is next.
+//! The turns of a partition that were read and are not covered, by bank, and which bank is next.
 //!
-//! In: the records of the turns topic in order, each read once. Out: events of one bank in the order of the log, and how
-//! far the partition is covered. Banks take turns, so that one with much to do holds up no other. Of a bank with many
-//! turns only the first are kept: the log has the rest, from which they are read again. No more than [`MAX_BEHIND`]
-//! banks wait at once; then nothing further is read.
+//! In: the records of the turns topic in order, each read once. Out: events of one bank in the order of the log, and
+//! how far the partition is covered. Banks take turns, so a bank with much to do delays no other. Of a bank with many
+//! turns, only the first are kept here; the others are read from the log again. At most [`MAX_BEHIND`] banks wait at
+//! once; beyond that, nothing more is read.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,7 +18,7 @@ const READ_AT_ONCE: usize = 16;
 /// Most bytes and records that are read before other work.
 const READ_BYTES: usize = 16 << 20;
 const READ_RECORDS: usize = 4_096;
-/// Most banks that wait. Every transaction states each of them.
+/// Most banks that wait. Every transaction lists each of them.
 const MAX_BEHIND: usize = 1_024;
 
 /// An event that was read.
@@ -40,18 +40,18 @@ pub(super) struct PendingTurns {
     order: VecDeque<Bank>,
 }
 
-/// What a bank has to do.
+/// The events that wait of one bank.
 struct BankTurnQueue {
     /// The first offset that is not covered.
     from: u64,
     events: VecDeque<ReadEvent>,
     /// The bytes of their records.
     bytes: usize,
-    /// The first offset of the bank that is not kept here, where there is one.
+    /// The first offset of the bank's events that are not kept here, if any.
     rest: Option<u64>,
 }
 
-/// What was read that belongs to no bank of the partition.
+/// The read events that belong to no bank of the partition.
 #[derive(Default)]
 pub(super) struct StrayEvents {
     /// Events that were read, rejected ones included.
@@ -65,7 +65,7 @@ pub(super) struct StrayEvents {
 }
 
 impl PendingTurns {
-    /// What is pending after a restart.
+    /// The pending turns after a restart.
     pub(super) fn new(partition: u32, progress: ReadProgress) -> Self {
         let ReadProgress { through, behind } = progress;
         let order = behind.keys().cloned().collect();
@@ -85,7 +85,7 @@ impl PendingTurns {
         self.through
     }
 
-    /// Reads further records. Returns whether it reached the end of the log.
+    /// Reads more records. Returns whether it reached the end of the log.
     pub(super) fn read_on(&mut self, log: &dyn Log, strays: &mut StrayEvents) -> Result<bool, PipelineError> {
         let (mut left, mut bytes) = (READ_RECORDS, 0);
         while left > 0 && bytes < READ_BYTES && self.queues.len() < MAX_BEHIND {
@@ -140,19 +140,19 @@ impl PendingTurns {
         self.order.len()
     }
 
-    /// The bank whose turn is next, which waits no longer, and the bytes of what it has to do, where they are known.
+    /// Takes the next bank out of the queue, with the bytes of its events, if they are known.
     pub(super) fn next(&mut self) -> Option<(Bank, Option<usize>)> {
         let bank = self.order.pop_front()?;
         let bytes = self.queues.get(&bank).filter(|queue| queue.rest.is_none()).map(|queue| queue.bytes);
         Some((bank, bytes))
     }
 
-    /// Has a bank wait again, behind the others.
+    /// Makes a bank wait again, behind the others.
     pub(super) fn put_back(&mut self, bank: Bank) {
         self.order.push_back(bank);
     }
 
-    /// The next events of a bank, at least one if there is one. They count as pending until [`Self::cover`].
+    /// The next events of a bank, at least one if there is any. They count as pending until [`Self::cover`].
     pub(super) fn take(
         &mut self,
         log: &dyn Log,
@@ -174,7 +174,7 @@ impl PendingTurns {
             let next = records.last().map_or(self.through, |last| last.offset + 1);
             queue.rest = Some(next).filter(|next| *next < self.through);
             for record in records.iter().filter(|record| record.offset < self.through) {
-                // What cannot be read is a dead letter already.
+                // A record that cannot be read is a dead letter already.
                 let Ok(event) = read_event(record) else { continue };
                 if event.bank() == bank {
                     let (offset, append_ms) = (record.offset, record.append_ms);
@@ -187,7 +187,7 @@ impl PendingTurns {
         Ok(taken)
     }
 
-    /// Takes events back that were taken last.
+    /// Takes back the events that were taken last.
     pub(super) fn give_back(&mut self, bank: &Bank, events: Vec<ReadEvent>) {
         let Some(queue) = self.queues.get_mut(bank) else { return };
         for read in events.into_iter().rev() {
@@ -196,7 +196,7 @@ impl PendingTurns {
         }
     }
 
-    /// Notes that what was taken of a bank is covered, and has it wait again if there is more.
+    /// Notes that the events taken of a bank are covered, and makes it wait again if there are more.
     pub(super) fn cover(&mut self, bank: &Bank) {
         let Some(queue) = self.queues.get_mut(bank) else { return };
         match queue.events.front().map(|read| read.offset).or(queue.rest) {

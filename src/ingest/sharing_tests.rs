@@ -1,7 +1,7 @@
-//! Banks share a stage: what each of them remembers is what it remembers in the order of the log.
+//! Tests that banks which share a stage remember the same as if each event were processed in log order.
 //!
 //! In: random logs of several banks, with short and huge turns, edits, deletions and marks, read in random pieces by
-//! stages that end at any moment. The reference works off each event before the next one is written.
+//! stages that end at any moment. The reference processes each event before the next one is written.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -39,7 +39,7 @@ fn said(bank: Bank, turn: usize, text: &str, minute: usize) -> Turn {
     Turn { session: Some(format!("s{}", turn % 2)), ..Turn::new(bank, &format!("t{turn}"), "Ann", text, time) }
 }
 
-/// Some hundred bytes, or as many thousands.
+/// A short text; with `huge_bytes`, one of at least this many bytes.
 fn words(dice: &mut SharingDice, huge_bytes: usize) -> String {
     let mut text = SAID[dice.below(SAID.len())].to_owned();
     while text.len() < huge_bytes {
@@ -173,7 +173,7 @@ fn banks_that_share_a_stage_remember_what_they_do_in_the_order_of_the_log() {
     assert!(restarts_behind > 3 && pieces > 60, "{restarts_behind} {pieces}");
 }
 
-/// A huge turn is first in the log, and more of that bank follow.
+/// A huge turn is first in the log, and more turns of that bank follow.
 #[test]
 fn a_turn_of_another_bank_waits_for_pieces_of_a_huge_one() {
     let home = tempfile::tempdir().expect("a directory");
@@ -196,7 +196,7 @@ fn a_turn_of_another_bank_waits_for_pieces_of_a_huge_one() {
         });
         assert!(worked.count() < 6, "turn {n} waits for no more than some pieces");
     }
-    // What was embedded of it is not embedded again.
+    // The pieces that were embedded are not embedded again.
     while log.progress(0).expect("a progress").of(&bank(0)) == 0 {
         process.work(&log);
     }

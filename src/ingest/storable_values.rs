@@ -1,8 +1,8 @@
 //! Splits a memory record into values that fit into the log (decision 30).
 //!
-//! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head,
-//! which divide the turns and then the units between them. A value exceeds the limit only if a single turn or unit
-//! does. A record with a unit that no log takes keeps only its turns. Pure arithmetic.
+//! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head, among which the turns
+//! and then the units are divided. A value exceeds the limit only if a single turn or unit does. A record with a unit
+//! that no log takes keeps only its turns. Pure arithmetic.
 
 use types::model::{MemoryRecord, Unit, WindowTurn};
 
@@ -45,7 +45,7 @@ pub fn values(record: &MemoryRecord, limit_bytes: usize) -> Result<Vec<Vec<u8>>,
 /// The values of a record as far as a log takes them.
 pub(super) struct StorableValues {
     pub(super) values: Vec<Vec<u8>>,
-    /// The size of the largest value of the whole record, if no log takes that value: then the values have no units.
+    /// The size of the record's largest value, if no log takes that value: then the values have no units.
     pub(super) too_large_bytes: Option<usize>,
 }
 

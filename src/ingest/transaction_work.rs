@@ -1,7 +1,7 @@
-//! The work of one transaction: some banks' events, the windows that they change, and the records of these.
+//! The work of one transaction: events of some banks, the windows that they change, and the records of those windows.
 //!
-//! In: changed windows, and those that a language model has read. Out: planned records, still without vectors, and the
-//! nulls of the records that they replace. A bank is in the work of one transaction at a time.
+//! In: changed windows, and windows that a language model has read. Out: planned records, still without vectors, and
+//! the nulls of the records that they replace. A bank is in the work of only one transaction at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -24,8 +24,8 @@ use memory::{
 };
 use types::model::{Bank, MemoryKey, MemoryRecord, ModelUsage, Window, WindowId, WindowState, WindowTurn};
 
-/// From how many closed windows on, in one transaction, deletions are applied before the windows are extracted again.
-/// With fewer, what others said in them is never missing.
+/// If deletions change at least this many closed windows in one transaction, they are applied before the windows are
+/// extracted again. With fewer, no units of the remaining turns are missing in between.
 const IN_PART_FROM: usize = 4;
 
 /// What one step wrote.
@@ -53,7 +53,7 @@ pub struct ExtractionStepReport {
     pub dead_letters: u64,
     /// Usage of each window counted in `by_model` and `refused`.
     pub usage: Vec<ModelUsage>,
-    /// How long it was worked on.
+    /// How long the step took.
     pub took: Duration,
 }
 
@@ -73,36 +73,36 @@ pub(super) struct TransactionWork {
     pub(super) step: ExtractionStepReport,
     /// The banks that wait for it.
     pub(super) banks: BTreeSet<Bank>,
-    /// Those of them of which events were taken.
+    /// The banks from which events were taken.
     pub(super) taken: Vec<Bank>,
     /// Whether it was begun for banks with little to do.
     pub(super) is_shared: bool,
     /// The bytes of its events.
     pub(super) bytes: usize,
-    /// The turns of the windows that these close.
+    /// The turns of the windows that its events close.
     pub(super) closing_turns: usize,
     /// The bytes that may still be embedded before other work has its turn.
     pub(super) credit: usize,
-    /// How long it was worked on.
+    /// The time spent on it so far.
     pub(super) worked: Duration,
     /// Windows that changed.
     pub(super) changes: usize,
-    /// Those of them that are not planned yet, and whether they forget turns.
+    /// The changes that are not planned yet, and whether each deletes turns of a closed window.
     pub(super) unplanned: VecDeque<(WindowChange, bool)>,
-    /// Whether enough closed windows forget turns that they do so before they are extracted again.
+    /// Whether enough closed windows lose turns that they first lose units, before they are extracted again.
     pub(super) are_many: bool,
     /// Turns that were edited or deleted.
     pub(super) revised: Vec<(Bank, BTreeSet<String>)>,
     pub(super) planned: Vec<RecordFrame>,
     /// The drafts of each planned record.
     pub(super) drafted: Vec<WindowDrafts>,
-    /// Vectors that are made piece by piece; none before everything is planned.
+    /// Vectors that are made piece by piece; `None` until everything is planned.
     pub(super) ahead: Option<PrecomputedVectors>,
     /// All drafts of the open windows that hold a revised turn.
     pub(super) revised_open: Vec<WindowDrafts>,
     /// How many of the planned records, from the first, come from the model.
     pub(super) read_by_model: usize,
-    /// Records without the units that said something of deleted turns.
+    /// Records that lost the units which depend on deleted turns.
     pub(super) in_part: Vec<MemoryRecord>,
     /// How many of the planned records are of windows that lacked units.
     pub(super) extracted_again: usize,
@@ -123,7 +123,7 @@ impl TransactionWork {
         self.drafted.push(drafted);
     }
 
-    /// Takes the changes of its banks' windows, with the turns that were edited or deleted.
+    /// Adds changes of its banks' windows, with the turns that were edited or deleted.
     pub(super) fn change(&mut self, changes: Vec<WindowChange>, revised: Vec<(Bank, BTreeSet<String>)>) {
         self.changes += changes.len();
         let forget = partial_windows::deletes_closed_turns(&changes, &revised);
@@ -132,7 +132,7 @@ impl TransactionWork {
         self.are_many = self.unplanned.iter().filter(|(_, forgets)| *forgets).count() >= IN_PART_FROM;
     }
 
-    /// Whether a window of it has changed.
+    /// Whether it contains a change of this window.
     pub(super) fn changes(&self, bank: &Bank, window: &WindowId) -> bool {
         let is_planned = self.planned.iter().any(|of| of.key.bank == *bank && of.key.window == *window);
         is_planned || self.unplanned.iter().any(|(of, _)| of.window.bank == *bank && of.window.id == *window)

@@ -1,10 +1,10 @@
 //! The deletions that this process has read in a log.
 //!
-//! In: each deletion that an extraction of this process reads or restores, and each turn that it does not keep because
-//! of one; also each deletion in a record of the memory that this process holds. Out: whether a version of a turn is
-//! deleted, and how many turns of a bank were not kept. Ids come in the form of [`super::SourceLog::deleted_form`], so
-//! that both forms of an id with a phone number are one. It holds a hash for each deleted turn, and no id and no word.
-//! Of partitions that another process extracts and this one does not hold, it knows nothing.
+//! In: every deletion that this process extracts, restores or holds in a memory record, and every turn that is not kept
+//! because of one. Out: whether a version of a turn is deleted, and how many turns of a bank were not kept. Ids come in
+//! the form of [`super::SourceLog::deleted_form`], so both forms of an id with a phone number are equal. It holds a
+//! hash for each deleted turn, and no ids or words. It knows nothing of partitions that only another process extracts
+//! and holds.
 
 use std::{
     borrow::Cow,
@@ -19,11 +19,11 @@ use types::{
 
 use super::LogError;
 
-/// What is deleted.
+/// The deleted turns.
 #[derive(Debug, Default)]
 pub struct DeletionRegistry {
-    /// The version up to which each turn is deleted. At the same version a deletion wins (decision 4), so in whichever
-    /// order they come, such a version of the turn is not kept.
+    /// The version up to which each turn is deleted. At the same version the deletion wins (decision 4), so whether the
+    /// deletion or that version comes first, the version is not kept.
     versions: RwLock<HashMap<u128, u64>>,
     /// Turns that came after their deletion, by bank, since this process began to read.
     not_kept: Mutex<HashMap<Bank, u64>>,
@@ -46,8 +46,8 @@ impl DeletionRegistry {
         !versions.is_empty() && versions.get(&key(bank, turn)).is_some_and(|deleted| version <= *deleted)
     }
 
-    /// Takes an event in the order of the log, and what gives the form of an id. Whether it is a turn that is not kept
-    /// because it was deleted before.
+    /// Notes an event of the log; events come in the log's order. `form` gives the form of an id. Returns true for a
+    /// turn that is not kept because it is already deleted.
     ///
     /// # Errors
     /// That of `form`.
@@ -67,7 +67,7 @@ impl DeletionRegistry {
         Ok(false)
     }
 
-    /// The salt that was read before, or that `read` gives.
+    /// The known salt, or the one that `read` returns.
     pub(super) fn salt(&self, read: impl FnOnce() -> Result<IdSalt, LogError>) -> Result<IdSalt, LogError> {
         match self.salt.get() {
             Some(salt) => Ok(*salt),

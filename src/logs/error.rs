@@ -73,7 +73,7 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Old files are still there, because a read that began before holds them.
+    /// Old files are still there, because a read that began earlier still holds them.
     #[error("{directory}: old {what} of the store are still held by a read; erase again in a moment")]
     NotErased {
         /// Where the log is.
@@ -124,7 +124,7 @@ pub enum LogError {
     Reached {
         /// Where the log is.
         directory: PathBuf,
-        /// What the process says, or why it says nothing.
+        /// What the process answers, or why it does not answer.
         problem: String,
     },
     /// A request to the cluster failed.
@@ -141,8 +141,8 @@ pub enum LogError {
         /// Whether a retry may succeed.
         retriable: bool,
     },
-    /// A record in one of the pipeline's own topics that says how far the pipeline is cannot be read, and no later
-    /// record of its key replaces it.
+    /// One of the pipeline's own records that say how far it has read cannot be read, and no later record of its key
+    /// replaces it.
     #[error(
         "{topic}/{partition}: the record at offset {offset}, {what}, cannot be read: {problem}; its value is not guessed: \
          `ripplemem repair` shows the record and writes a value of your choice"
@@ -154,7 +154,7 @@ pub enum LogError {
         partition: u32,
         /// The offset of the record.
         offset: u64,
-        /// What it says: `the read position of turns/3`.
+        /// What the record describes: `the read position of turns/3`.
         what: String,
         /// Why it cannot be read.
         problem: String,

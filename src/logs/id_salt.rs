@@ -1,9 +1,9 @@
 //! The salt with which a log's memory hides phone numbers and mail addresses in ids.
 //!
-//! In: the directory of a log. Out: its salt, which is made once, at random, and stays. It is a file of its own, so that
-//! a process that reads an export has it while another one has the log open. Of two processes that make one at the same
-//! time, one wins, and both have its salt. A salt that cannot be read is an error: with another one, everything that is
-//! read again would be stored again.
+//! In: the directory of a log. Out: its salt, which is made once, at random, and never changes. It has its own file, so
+//! that a process that reads an export has it while another one has the log open. If two processes make one at the same
+//! time, one wins, and both use its salt. An unreadable salt is an error: with another salt, everything that is read
+//! again would be stored again.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,7 +31,7 @@ pub(super) fn of_directory(directory: &Path, first: Option<IdSalt>) -> io::Resul
     parsed(&fs::read_to_string(&path)?)
 }
 
-/// The salt of a directory's log, if it was made.
+/// The salt of a directory's log, if one exists.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -58,7 +58,7 @@ fn parsed(text: &str) -> io::Result<IdSalt> {
     IdSalt::parse(text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// Writes a salt as a whole, unless another process has.
+/// Writes the salt's file atomically, unless another process has written one.
 fn place(directory: &Path, path: &Path, salt: IdSalt) -> io::Result<()> {
     let new = directory.join(format!("{FILE}.{}", salt.to_hex().get(..16).unwrap_or_default()));
     let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! The interface that both logs implement, and what else a change of the embedding model and complete forgetting need.
+//! The interface of both logs, with what a change of the embedding model and complete forgetting need of them.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -24,15 +24,14 @@ pub trait Log: SourceLog {
     /// Becomes the only owner of a partition, and fences the previous owner: its commits fail
     /// from now on, and its open transaction is aborted.
     fn own(&self, partition: u32) -> Result<(), LogError>;
-    /// Gives up a partition, and drops what is held for it.
+    /// Gives up a partition, and drops what this process holds for it.
     fn disown(&self, _partition: u32) {}
-    /// Looks after an owned partition between its commits: ends a transaction that was committed and that the cluster
-    /// shows to nobody.
+    /// Maintains an owned partition between its commits: ends a committed transaction that the cluster shows to no one.
     fn maintain(&self, _partition: u32) -> Result<(), LogError> {
         Ok(())
     }
-    /// Raised whenever a topic may have grown, the partitions of this process may have changed, or a memory that
-    /// follows this log takes records again.
+    /// Raised when a topic may have grown, when the partitions of this process may have changed, or when a memory that
+    /// follows this log accepts records again.
     fn news(&self) -> &Arc<WakeSignal>;
     /// Commits a transaction to an owned partition, all or nothing. After an error its outcome
     /// is unknown: own the partition again, and read what it holds.
@@ -43,15 +42,15 @@ pub trait Log: SourceLog {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError>;
     /// The offset that the partition's next record will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
-    /// The offset after the last turn that a turns partition has now, also if the transaction that wrote it is still
-    /// open and is committed then. Unlike [`Self::end`], a read position reaches it.
+    /// The offset after the last turn that a turns partition has now, including turns of a transaction that is still
+    /// open and commits later. Unlike [`Self::end`], a read position reaches it.
     fn end_of_turns(&self, partition: u32) -> Result<u64, LogError> {
         self.end(Topic::Turns, partition)
     }
     /// Where the last complete transaction of a partition of either memory topic ends.
     fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError>;
-    /// How many turns the turns partition has from `position` on. Of many, the ones that lie far behind are counted by
-    /// their offsets, of which some may hold none.
+    /// How many turns the turns partition has from `position` on. If there are many, those far behind are counted by
+    /// their offsets, some of which may hold no turn.
     fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError>;
     /// The first offset from `position` on that may hold a turn: on Kafka, the last offsets of a partition may hold
     /// markers of transactions, or turns of aborted ones.
@@ -78,15 +77,15 @@ pub trait Log: SourceLog {
     fn is_replaced(&self, _partition: u32, _record: &LogRecord) -> Result<bool, LogError> {
         Ok(false)
     }
-    /// What is wrong with a record of the memory topic that is the log's own, such as a read position, and that cannot
-    /// be read. `None` for any other record, and for a log that returns none of its own.
+    /// Why a memory topic's control record, such as a read position, cannot be read. `None` for any other record, and
+    /// for a log that returns no control records.
     fn control_problem(&self, _record: &LogRecord) -> Option<String> {
         None
     }
-    /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in the order of their
-    /// keys, as of one moment, until `each` breaks off. A record that is not `wanted`, by its key and offset, is not
-    /// read; several records may be asked about before one of them is read. On Kafka the first call about a partition
-    /// reads all of it, and a later one what was added since.
+    /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, in key order, as of one
+    /// moment, until `each` breaks. `wanted` decides by key and offset whether a record is read; it may be called for
+    /// several records before the first is read. On Kafka the first call for a partition reads all of it, and later
+    /// calls what was added since.
     fn live_records(
         &self,
         partition: u32,
@@ -98,13 +97,13 @@ pub trait Log: SourceLog {
     fn listed_to(&self, bank: &Bank) -> Result<u64, LogError> {
         Ok(self.progress(partition_of(bank, self.partitions()))?.of(bank))
     }
-    /// The entries that the log keeps beside its records whose names begin with `prefix`, by name.
+    /// The entries beside the log's records whose names begin with `prefix`, by name.
     fn entries(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, LogError>;
-    /// Appends events and changes entries, in one write, all or nothing. On Kafka these are two writes, the events
-    /// first, and the entries in their order: after an error or a crash, a beginning of all that may be written.
+    /// Appends events and changes entries in one write, all or nothing. On Kafka these are two writes, first the
+    /// events, then the entries in order: after an error or a crash, only the first part may be written.
     fn append_with_entries(&self, events: &[TurnEvent], entries: Vec<LogEntry>) -> Result<WritePosition, LogError>;
-    /// When words of deleted turns leave a log whose topics keep what their settings say; `None` for a log whose
-    /// records are erased.
+    /// When words of deleted turns leave the log's topics, by the topics' settings; `None` for a log whose records are
+    /// erased.
     fn topic_retention(&self) -> Result<Option<TopicRetention>, LogError> {
         Ok(None)
     }
@@ -113,7 +112,7 @@ pub trait Log: SourceLog {
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&LogRecord)) -> Result<ReadProgress, LogError>;
     /// The generation of the memory topic that this log reads and writes, from 1.
     fn generation(&self) -> u32;
-    /// This log, where its records can be erased: not on Kafka, whose topics keep what their settings say.
+    /// This log, if its records can be erased: not on Kafka, where topic settings decide how long records stay.
     fn erasable(&self) -> Option<&dyn ErasableLog> {
         None
     }
@@ -137,12 +136,12 @@ pub trait GenerationalLog: Log {
 /// An entry that a log keeps beside its records: its name, and its value; `None` removes it.
 pub type LogEntry = (String, Option<Vec<u8>>);
 
-/// When words leave topics that keep what their settings say.
+/// When words leave topics whose settings decide how long records stay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopicRetention {
-    /// The milliseconds after which the last of these topics has let them go.
+    /// The milliseconds after which the last of these topics has dropped them.
     pub within_ms: u64,
-    /// The topics that never do: a sentence for each, with the setting to change.
+    /// The topics that never drop them: a sentence for each, with the setting to change.
     pub never: Vec<String>,
 }
 
@@ -152,13 +151,13 @@ pub trait ErasableLog: Log {
     /// append times stay.
     ///
     /// # Errors
-    /// [`LogError::Damaged`] where the topic holds no such record.
+    /// [`LogError::Damaged`] if the topic holds no such record.
     fn replace(&self, topic: Topic, partition: u32, values: &[(u64, Vec<u8>)]) -> Result<(), LogError>;
     /// Removes from the disk every byte that was replaced, superseded or deleted before the call, and every generation
-    /// of the memory but the current one: an unfinished next one has to begin again. Returns how many bytes were
-    /// written for that. Reads and writes go on meanwhile.
+    /// of the memory but the current one: an unfinished next one has to begin again. Returns how many bytes this wrote.
+    /// Reads and writes continue meanwhile.
     ///
     /// # Errors
-    /// [`LogError::NotErased`] while a reader holds old bytes; a later call ends it.
+    /// [`LogError::NotErased`] while a reader holds old bytes; a later call finishes it.
     fn scrub(&self) -> Result<u64, LogError>;
 }

@@ -4,14 +4,16 @@
 //! write is never lost. A transaction is written as a whole or not at all. The offsets of a
 //! partition only grow. A record replaces the earlier record of its key; a null deletes it.
 //!
-//! - `interface`: the traits [`Log`], [`GenerationalLog`] and [`ErasableLog`]; `suite` tests it on both logs; `source_log`:
-//!   what live sources need of it
+//! - `interface`: the traits [`Log`], [`GenerationalLog`] and [`ErasableLog`]; `suite` tests it on both logs;
+//!   `source_log`: what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `partition_assignment`: which partitions belong to this process
 //! - `deletion_registry`: which turns are deleted, as far as this process has read
-//! - `record`: what is read and written; `read_progress`: how far the turns are covered; `topic`: where; `error`: what can fail
-//! - `id_salt`: with what phone numbers and mail addresses in ids are hashed
-//! - `topic_view`: a read-only look into one topic; `without_kafka` refuses a log on Kafka in a build without it
+//! - `record`: what is read and written; `read_progress`: how far the turns are covered; `topic`: the topics; `error`:
+//!   what fails
+//! - `id_salt`: the salt with which phone numbers and mail addresses in ids are hashed
+//! - `open`: the log that the settings name; `topic_reader`: reads one topic; `murmur2`: the partition of a bank
+//! - `topic_view`: a read-only view of one topic; `without_kafka` refuses a log on Kafka in a build without it
 
 mod deletion_registry;
 mod embedded;

@@ -31,7 +31,7 @@ pub fn open_generations(settings: &LogSettings) -> Result<Box<dyn GenerationalLo
     })
 }
 
-/// The salt of the log that the settings name, which need not be open here; it is made if there is none.
+/// The salt of the log that the settings name, which need not be open here; makes one if there is none.
 ///
 /// # Errors
 /// As [`open`].
@@ -42,7 +42,7 @@ pub fn id_salt(settings: &LogSettings) -> Result<IdSalt, LogError> {
     }
 }
 
-/// The salt as of [`id_salt`], if it was made before.
+/// The salt as of [`id_salt`], if one exists.
 ///
 /// # Errors
 /// As [`open`].
@@ -64,7 +64,7 @@ pub fn turns_partitions(settings: &LogSettings, log: &dyn Log) -> Result<u32, Lo
     }
 }
 
-/// What was found on a Kafka cluster.
+/// What a Kafka cluster reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClusterState {
     /// The number of brokers that it names.

@@ -1,8 +1,8 @@
 //! How far the turns of a partition are covered by its memory.
 //!
-//! In: what the extraction stage has read, and which banks it has not ended. Out: for each bank, the first offset that
-//! its memory does not cover. Banks never join, so a bank with much to do is left behind while others go on; a build
-//! that knows nothing of that continues from [`ReadProgress::low`], and reads turns again that are covered already.
+//! In: what the extraction stage has read, and which banks it has not finished. Out: for each bank, the first offset
+//! that its memory does not cover. Banks are independent: one with much to do falls behind while others continue. A
+//! build that does not know this continues from [`ReadProgress::low`], and reads some covered turns again.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use types::model::Bank;
 /// How far the turns of a partition are covered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadProgress {
-    /// Every turn before this offset is covered, but for those of `behind`.
+    /// Every turn before this offset is covered, except those of the banks in `behind`.
     pub through: u64,
-    /// The banks that have turns before `through` which are not covered: the first of them.
+    /// The banks with turns before `through` that are not covered: for each, the offset of the first.
     pub behind: BTreeMap<Bank, u64>,
 }
 
@@ -32,13 +32,13 @@ impl ReadProgress {
         self.behind.get(bank).copied().unwrap_or(self.through).min(self.through)
     }
 
-    /// Whether it covers all that another one does, and more.
+    /// Whether it differs from another one and reaches at least as far.
     #[must_use]
     pub fn covers_more(&self, other: &Self) -> bool {
         self != other && self.through >= other.through
     }
 
-    /// A number that differs for other progress: the offset, where no bank is behind.
+    /// A number that identifies this progress: the offset if no bank is behind, otherwise a hash.
     #[must_use]
     pub fn number(&self) -> u64 {
         if self.behind.is_empty() {
@@ -52,11 +52,11 @@ impl ReadProgress {
         }
         let mut number = [0; 8];
         hash.finalize_xof().fill(&mut number);
-        // No offset is as large.
+        // No offset is this large.
         u64::from_le_bytes(number) | 1 << 63
     }
 
-    /// The same progress, where nothing is kept before an offset.
+    /// The same progress, for a log that keeps nothing before an offset.
     #[must_use]
     pub fn from_offset(self, earliest: u64) -> Self {
         let through = self.through.max(earliest);

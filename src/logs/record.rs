@@ -52,9 +52,9 @@ pub struct Transaction {
     /// The partition of the turns topic that was read, and of the memory topic to write.
     /// A turns partition beyond the memory topic's partitions has turns to forward, but no records.
     pub partition: u32,
-    /// The first offset of that turns partition that is not covered, but for the banks of `behind`.
+    /// The first offset of that turns partition that is not covered, except for the banks in `behind`.
     pub next_offset: u64,
-    /// The banks of which turns before `next_offset` are not covered: the first of them.
+    /// The banks with turns before `next_offset` that are not covered: for each, the offset of the first.
     pub behind: BTreeMap<Bank, u64>,
     /// Memory records in order.
     pub memory: Vec<KeyedValue>,
@@ -79,14 +79,14 @@ pub struct TransactionEnd {
     pub position: Option<ReadProgress>,
 }
 
-/// Where the turns that were written are in the log: proof that they are durable, and what an answer has to reflect. As
-/// text it names the last offset of each partition: `2:17`, or `0:5,2:17`.
+/// Where the written turns are in the log: proof that they are durable, and what an answer must include. As text it
+/// names the last offset of each partition: `2:17`, or `0:5,2:17`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WritePosition {
     partitions: u32,
     /// By turns partition: the first offset after the last turn that was written.
     next: BTreeMap<u32, u64>,
-    /// Whose turns they are, where that is known: other banks are not waited for.
+    /// The banks of the turns, if known: other banks are not waited for.
     banks: BTreeSet<Bank>,
 }
 
@@ -128,14 +128,14 @@ impl WritePosition {
         self.next.iter().map(|(partition, next)| (*partition, *next))
     }
 
-    /// The same places, of turns of this bank alone.
+    /// The same positions, for the turns of this bank alone.
     #[must_use]
     pub fn of_bank(mut self, bank: &Bank) -> Self {
         self.banks = [bank.clone()].into();
         self
     }
 
-    /// Notes whose turns were written.
+    /// Notes the banks whose turns were written.
     pub fn name_banks<'b>(&mut self, banks: impl IntoIterator<Item = &'b Bank>) {
         for bank in banks {
             if !self.banks.contains(bank) {
@@ -144,7 +144,7 @@ impl WritePosition {
         }
     }
 
-    /// Whether all of it is covered; `by` gives the first offset of a partition that is not, of a bank or of any.
+    /// Whether all of it is covered; `by` returns the first uncovered offset of a partition, for a bank or for any.
     pub fn is_covered(&self, by: impl Fn(u32, Option<&Bank>) -> Option<u64>) -> bool {
         self.partition_ends().all(|(partition, next)| {
             let is_there = |bank| by(partition, bank).is_some_and(|at| at >= next);

@@ -17,8 +17,8 @@ pub trait SourceLog: Send + Sync {
     /// [`LogError`].
     fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError>;
 
-    /// The salt with which phone numbers and mail addresses in ids are hashed, the same for everybody who writes to the
-    /// log; it is made if there is none.
+    /// The salt with which phone numbers and mail addresses in ids are hashed, the same for every writer of the log;
+    /// makes one if there is none.
     ///
     /// # Errors
     /// [`LogError`].
@@ -26,13 +26,13 @@ pub trait SourceLog: Send + Sync {
         self.id_salt_or(None)
     }
 
-    /// The salt as of [`Self::id_salt`]. If there is none, `first` becomes it, with which a bank from elsewhere hides ids.
+    /// The salt as of [`Self::id_salt`]. If there is none, uses `first`, the salt of a bank that comes from elsewhere.
     ///
     /// # Errors
     /// [`LogError`].
     fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError>;
 
-    /// The salt as of [`Self::id_salt`], if it was made before.
+    /// The salt as of [`Self::id_salt`], if one exists.
     ///
     /// # Errors
     /// [`LogError`].
@@ -41,8 +41,8 @@ pub trait SourceLog: Send + Sync {
     /// The deletions that this process has read.
     fn deletions(&self) -> &DeletionRegistry;
 
-    /// The form of an id by which [`Self::deletions`] tells turns: the hidden one, if the id holds a phone number or a
-    /// mail address.
+    /// The form of an id by which [`Self::deletions`] identifies turns: the hidden one, if the id holds a phone number
+    /// or a mail address.
     ///
     /// # Errors
     /// As [`Self::id_salt`].

@@ -297,7 +297,7 @@ fn a_transaction_is_written_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {
     let log = open();
     let end = all(&*log, Topic::Turns, 0, 0)[2].offset + 1;
     assert_eq!(log.read_position(0).unwrap(), end);
-    // A bank that is behind is stated, until it is not.
+    // A bank that is behind is listed, until it no longer is.
     let behind = ReadProgress { through: end, behind: [(Bank::parse(&bank).unwrap(), end - 1)].into() };
     log.commit(&Transaction { behind: behind.behind.clone(), ..transaction(end, &[]) }).unwrap();
     assert_eq!(log.progress(0).unwrap(), behind);

@@ -1,4 +1,4 @@
-//! The reader of one topic that each log implements, and so does a client of a log in another process.
+//! The interface to read one topic. Each log implements it, and so does a client of a log in another process.
 
 use super::{LogError, RawRecord};
 

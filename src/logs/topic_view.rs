@@ -1,7 +1,8 @@
 //! A read-only view of one topic, for tools and replays.
 //!
-//! In: settings and a topic's name, or a reader of a log that another process has open. Out: records with their headers,
-//! by partition. It owns no partition and commits nothing. Opened on an embedded log, it excludes every other process.
+//! In: settings and a topic's name, or a reader of a log that another process has open. Out: its records with their
+//! headers, by partition. It owns no partition and commits nothing. Opened on an embedded log, it excludes every other
+//! process.
 
 use std::sync::Arc;
 
@@ -23,13 +24,13 @@ impl TopicView {
         }))
     }
 
-    /// `turns`, `memory` or `dead-letters` of a log in a directory that this process has open.
+    /// A view of `turns`, `memory` or `dead-letters` of a log in a directory that this process has open.
     #[must_use]
     pub fn of(log: Arc<dyn Log>, topic: &str) -> Self {
         Self(Box::new(EmbeddedTopic::of(log, topic, topic.to_owned())))
     }
 
-    /// What another reader shows.
+    /// A view through another reader.
     #[must_use]
     pub fn over(reader: Box<dyn TopicReader>) -> Self {
         Self(reader)

@@ -1,7 +1,7 @@
 //! The records of a bank in the turns log.
 //!
 //! In: a log, a bank, and an offset. Out: each record of the bank before it, in the order of the log. Reads the bank's
-//! partition up to there, for as long as somebody waits.
+//! partition up to that offset, and stops once no one waits for the answer.
 
 use super::{Cancellation, PipelineError};
 use logs::{Log, LogRecord, Topic, partition_of};
@@ -10,7 +10,7 @@ use types::model::Bank;
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 1_024;
 
-/// Calls `each` with every record of a bank before the offset `end`. Fails once nobody waits any more.
+/// Calls `each` with every record of a bank before the offset `end`. Fails once no one waits any more.
 pub fn each_record(
     log: &dyn Log,
     bank: &Bank,

@@ -1,7 +1,7 @@
-//! Whether anybody still waits for an answer.
+//! Whether a caller still waits for an answer.
 //!
-//! In: a deadline, a call to cancel. Out: the reason why the work is over, asked for before each
-//! step that costs, and by a long scan before each record. Nothing is interrupted: a step that runs ends.
+//! In: a deadline, a call to cancel. Out: the reason to stop, which is checked before each costly step, and by a long
+//! scan before each record. Nothing is interrupted: a running step completes.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ pub enum CancellationReason {
 }
 
 impl Cancellation {
-    /// Work that is over at a deadline, or when it is cancelled before.
+    /// Work that ends at a deadline, or earlier if it is cancelled.
     #[must_use]
     pub fn at(deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..Self::default() }
@@ -42,7 +42,7 @@ impl Cancellation {
         self.deadline
     }
 
-    /// Cancels the work when the value that this returns is dropped, as the future of a client that leaves is.
+    /// Cancels the work when the returned guard is dropped, as happens with the future of a client that leaves.
     #[must_use]
     pub fn on_drop(&self) -> CancellationGuard {
         CancellationGuard(self.clone())
@@ -61,7 +61,7 @@ impl Cancellation {
         self.check_at(Instant::now())
     }
 
-    /// As [`Self::check`], at a moment.
+    /// As [`Self::check`], at the time `now`.
     pub fn check_at(&self, now: Instant) -> Result<(), CancellationReason> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(CancellationReason::Cancelled);

@@ -1,7 +1,7 @@
 //! Why a pipeline stopped.
 //!
-//! In: the errors of the rooms below, and what only the pipeline can find wrong. Out: one error
-//! that says where, what and what to do.
+//! In: the errors of the crates below, and those that only the pipeline can find. Out: one error that says where it
+//! happened, what is wrong and what to do.
 
 use super::CancellationReason;
 use logs::LogError;
@@ -14,10 +14,10 @@ use types::model::{Bank, FieldError, ModelRef};
 /// Why a pipeline stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// A turn that was handed over is not valid; nothing was written.
+    /// A given turn is not valid; nothing was written.
     #[error("turn {index} of this batch: {problem}; nothing was written")]
     Turn {
-        /// Its place among them, from 0.
+        /// Its index among them, from 0.
         index: usize,
         /// The field, what is wrong with it and what to do.
         problem: FieldError,
@@ -41,7 +41,7 @@ pub enum PipelineError {
         /// Why, in parentheses after a space; empty where the file gives no reason.
         reason: String,
     },
-    /// What forgetting keeps of itself cannot be read or written.
+    /// What forgetting records about its operations cannot be read or written.
     #[error("{what}: {problem}")]
     Forget {
         /// The ledger, the key file, or an operation in the log.
@@ -201,8 +201,8 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
-    /// Whether the log refuses writes, and goes on doing so until somebody mends it: a full disk, a damaged store,
-    /// missing rights. A cluster that is away is none of these: it comes back by itself.
+    /// Whether the log refuses writes until an operator repairs it: a full disk, a damaged store, missing rights. An
+    /// unavailable cluster does not count: it recovers by itself.
     #[must_use]
     pub fn refuses_writes(&self) -> bool {
         let Self::Log(error) = self else { return false };
@@ -215,7 +215,7 @@ impl PipelineError {
         )
     }
 
-    /// Vectors of one model where the pipeline names another one.
+    /// The error of vectors of one model, if the pipeline names another one.
     #[must_use]
     pub fn other_model(found: &ModelRef, expected: &ModelRef) -> Self {
         let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);

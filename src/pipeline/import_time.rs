@@ -1,7 +1,7 @@
 //! When banks were imported into a log in a directory.
 //!
-//! In: an import that is about to write. Out: its time, which the log keeps beside its records, because no record of
-//! the turns log says when turns came that an import brought.
+//! In: an import that is about to write. Out: its time, which the log keeps beside its records: no record of the turns
+//! log says when imported turns came.
 
 use super::PipelineError;
 use logs::Log;
@@ -25,7 +25,7 @@ pub fn imported_ms(log: &dyn Log, bank: &Bank) -> Result<Option<i64>, PipelineEr
         return Ok(None);
     }
     let name = name_of(bank);
-    // The prefix is that of other banks, too.
+    // Entries of other banks may have this prefix, too.
     let found = log.entries(&name)?.into_iter().find(|(other, _)| *other == name);
     Ok(found.and_then(|(_, ms)| std::str::from_utf8(&ms).ok()?.parse().ok()))
 }

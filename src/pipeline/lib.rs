@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `error` | Why did a pipeline stop? |
 //! | `redacted_errors` | What does a log line say of an error? |
-//! | `cancellation` | Does anybody still wait for an answer? |
+//! | `cancellation` | Does a caller still wait for an answer? |
 //! | `progress` | How far is a long piece of work? |
 //! | `live_records` | Which records of the memory topic count? |
 //! | `bank_records` | Which records of the turns topic are a bank's? |

@@ -1,13 +1,13 @@
-//! Errors as log lines say them (decision 49).
+//! Errors as they appear in log lines (decision 49).
 //!
-//! In: an error. Out: what happened and what to do. Never the name of a bank, never words of a turn, a question
-//! or an answer: neither does an error that may quote them, such as the reply of an endpoint, get through.
+//! In: an error. Out: what happened and what to do. Never the name of a bank, and never words of a turn, a question or
+//! an answer. The text of an error that may quote them, such as the reply of an endpoint, is left out.
 
 use super::PipelineError;
 use models::{embed::EmbedError, llm::LlmError};
 use types::logged_bank::LoggedBank;
 
-/// An error as a log line says it.
+/// An error as it appears in a log line.
 #[must_use]
 pub fn redacted_error(error: &PipelineError) -> String {
     match error {
@@ -46,7 +46,7 @@ pub fn redacted_error(error: &PipelineError) -> String {
     }
 }
 
-/// An error of the language model as a log line says it.
+/// An error of the language model as it appears in a log line.
 pub fn redacted_llm_error(error: &LlmError) -> String {
     match error {
         LlmError::Permanent { url, model, problem } => {
@@ -66,8 +66,8 @@ pub fn redacted_llm_error(error: &LlmError) -> String {
     }
 }
 
-/// Of `status 503: the endpoint's words`, or of `the endpoint failed: its words`, all before the words, since they may
-/// quote what was sent; of anything else what stands before a quote.
+/// The problem without the endpoint's words, which may quote what was sent: of `status 503: its words` or `the endpoint
+/// failed: its words`, the part before the words; of anything else, the part before a quote.
 fn without_reply(problem: &str) -> &str {
     let words_begin = |before: &str| {
         let after = problem.find(before)? + before.len();

@@ -1,7 +1,7 @@
 //! The turns of a bank, as the log holds them.
 //!
 //! In: a log, a bank. Out: the bank's turns, each once and as last edited, or the versions of one turn; deleted turns
-//! are left out. A list reads every record of the bank, and ends early where nobody waits for it any more.
+//! are left out. A list reads every record of the bank, and stops early once no one waits for it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,7 @@ use logs::{Log, LogRecord, Topic, partition_of};
 use types::model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn, holds_contact};
 use types::record_value::turns_of;
 
-/// The pause between two looks at how far the turns are extracted.
+/// The pause between two checks of how far the turns are extracted.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A turn that the memory holds.
@@ -38,7 +38,7 @@ pub struct TurnVersion {
     pub append_ms: i64,
 }
 
-/// The turns of a bank whose ids pass, in the order of time, each as last edited. Reading stops once `most` are found.
+/// The turns of a bank whose ids pass, in time order, each as last edited. Reading stops once `most` are found.
 ///
 /// # Errors
 /// [`PipelineError`] if the log failed; [`PipelineError::Quarantined`] if a record of the bank cannot be read.
@@ -51,7 +51,7 @@ pub fn stored_turns(
     turns_that_pass(log, bank, &|held| passes(&held.turn.turn), most, &Cancellation::default())
 }
 
-/// As [`stored_turns`], by the whole turn, for as long as somebody waits.
+/// As [`stored_turns`], but `passes` receives the whole turn, and reading stops once no one waits.
 pub fn turns_that_pass(
     log: &dyn Log,
     bank: &Bank,
@@ -96,11 +96,11 @@ pub fn turns_that_pass(
     Ok(turns.into_iter().map(|(_, turn)| turn).collect())
 }
 
-/// How many turns of a bank have an id that holds a phone number or a mail address, as earlier builds stored it. Reads all
-/// records of the bank, for as long as somebody waits. A record that cannot be read is left out.
+/// How many turns of a bank have an id that holds a phone number or a mail address, as earlier builds stored it. Reads
+/// all records of the bank, until no one waits any more. A record that cannot be read is left out.
 ///
 /// # Errors
-/// [`PipelineError`] if the log failed; [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once nobody waits
+/// [`PipelineError`] if the log failed; [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once no one waits
 /// any more.
 pub fn count_plain_ids(log: &dyn Log, bank: &Bank, cancellation: &Cancellation) -> Result<u64, PipelineError> {
     // A turn may stand in several records.
@@ -119,8 +119,8 @@ pub fn count_plain_ids(log: &dyn Log, bank: &Bank, cancellation: &Cancellation) 
     Ok(ids.len() as u64)
 }
 
-/// The turns that a memory record holds, each with its position in its session. Those that stand in it as context, or
-/// are deleted, are left out.
+/// The turns that a memory record holds, each with its position in its session. Deleted turns, and turns that the
+/// record holds only as context, are left out.
 ///
 /// # Errors
 /// Why the record cannot be read.
@@ -133,12 +133,12 @@ pub fn turns_of_record(record: &LogRecord) -> Result<impl Iterator<Item = (u32, 
     }))
 }
 
-/// The turns of a bank that a selector takes, in the order of time. An empty selector takes all turns. Only the turns
-/// that it takes are kept in memory.
+/// The turns of a bank that a selector selects, in time order. An empty selector selects all turns. Only the selected
+/// turns are kept in memory.
 ///
 /// # Errors
 /// As [`stored_turns`]; [`PipelineError::Select`] for a selector that [`Selector::check`] refuses;
-/// [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once nobody waits any more.
+/// [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once no one waits any more.
 pub fn selected_turns(
     log: &dyn Log,
     bank: &Bank,
@@ -152,8 +152,8 @@ pub fn selected_turns(
     turns_that_pass(log, bank, &|held| selection.takes(&held.turn), usize::MAX, cancellation)
 }
 
-/// Waits until lists of a bank's turns lack none that is durable now, whichever process extracts. False if `may_wait`
-/// ends before that.
+/// Waits until lists of a bank's turns include every turn that is durable now, whichever process extracts. False if
+/// `may_wait` becomes false before that.
 ///
 /// # Errors
 /// [`PipelineError::Log`].

@@ -1,7 +1,7 @@
 //! How long the stages of an answer take.
 //!
-//! In: the stages of one question, as they end. Out: milliseconds by stage, for callers who ask how an answer spent
-//! its time. They are no part of the evidence: the same log gives the same answer, however long it takes.
+//! In: the stages of one question, as they end. Out: milliseconds by stage, for callers who ask how an answer spent its
+//! time. Times are not part of the evidence: the same log gives the same answer, however long it takes.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,7 +11,7 @@ use std::{
 /// A stage of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerStage {
-    /// Until a thread takes the question up: its turn, and what `after` names.
+    /// Until a thread takes the question up: waiting for its turn, and for the turns that `after` names.
     Wait,
     /// Loading the memory as of a point of the past.
     Restore,
@@ -19,9 +19,9 @@ pub enum AnswerStage {
     Cues,
     /// Vectors of the question and of targets.
     Embed,
-    /// What comes to mind at once.
+    /// The first hop.
     FirstHop,
-    /// Logits of the reranker.
+    /// The reranker.
     Rerank,
     /// Whether the evidence is enough, and what is missing.
     Plan,
@@ -46,7 +46,7 @@ impl AnswerStage {
         Self::Assembly,
         Self::Words,
     ];
-    /// The stages within recollection, whose rest is assembly.
+    /// The stages within recollection. The rest of its time is assembly.
     const RECOLLECTED: [Self; 6] = [Self::Cues, Self::Embed, Self::FirstHop, Self::Rerank, Self::Plan, Self::Walk];
 
     /// Its name, such as `first_hop`.
@@ -75,7 +75,7 @@ pub struct AnswerStageTimes {
 }
 
 impl AnswerStageTimes {
-    /// Of a question that is handed over now.
+    /// The times of a question that is submitted now.
     #[must_use]
     pub fn start() -> Self {
         Self { started: Instant::now(), nanoseconds: Default::default() }
@@ -87,7 +87,7 @@ impl AnswerStageTimes {
         all.filter(|(_, milliseconds)| *milliseconds > 0.0)
     }
 
-    /// The time since the question was handed over.
+    /// The time since the question was submitted.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.started.elapsed()
@@ -101,12 +101,12 @@ impl AnswerStageTimes {
         }
     }
 
-    /// The question is taken up.
+    /// Notes that a thread has taken the question up.
     pub(super) fn note_taken_up(&self) {
         self.add(AnswerStage::Wait, self.started.elapsed());
     }
 
-    /// Recollection took this long: what is in no other stage of it was assembly.
+    /// Notes how long recollection took: what its other stages did not take was assembly.
     pub(super) fn note_recollected(&self, took: Duration) {
         let others = AnswerStage::RECOLLECTED.iter().map(|stage| self.of(*stage)).sum();
         self.add(AnswerStage::Assembly, took.saturating_sub(others));
@@ -118,7 +118,7 @@ impl AnswerStageTimes {
     }
 }
 
-/// Does the work of a stage; its time is added where somebody asks for it.
+/// Does the work of a stage, and adds its time if the caller asked for times.
 pub(super) fn timed<T>(times: Option<&AnswerStageTimes>, stage: AnswerStage, work: impl FnOnce() -> T) -> T {
     let Some(times) = times else { return work() };
     let started = Instant::now();

@@ -1,9 +1,9 @@
-//! Reports which banks changed, to those who watch them.
+//! Reports which banks changed, to the tasks that watch them.
 //!
-//! In: each record's bank before its load is handed to a shard, and the end of the load. Out: the watched banks that
+//! In: each record's bank before its load is passed to a shard, and the end of the load. Out: the watched banks that
 //! changed, the partitions of which more was read, and those whose shard was replaced or dropped. Without a watcher,
-//! the only cost is reading one number. It never waits for a watcher: news that is not taken is merged, and names each
-//! bank once.
+//! the only cost is reading one number. It never waits for a watcher: news that is not taken yet is merged, and names
+//! each bank once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -53,9 +53,9 @@ struct BankWatchState {
     changed_at: u64,
     /// The offset of the memory partition after the last record of the bank that deletes a turn.
     deleted_at: u64,
-    /// How many watch its records, too.
+    /// How many watchers watch its records, too.
     of_records: usize,
-    /// What its records say, while somebody watches them.
+    /// The changes from its records, while someone watches them.
     kept: RecordChangeBuffer,
 }
 
@@ -74,7 +74,7 @@ impl BankChangeTracker {
         self.watched(bank, false)
     }
 
-    /// As [`Self::watch`]; what the bank's records say from now on is kept until [`BankWatchGuard::take_records`].
+    /// As [`Self::watch`], but also keeps the changes from the bank's records, until [`BankWatchGuard::take_records`].
     #[must_use]
     pub fn watch_records(self: &Arc<Self>, bank: &Bank) -> BankWatchGuard {
         self.watched(bank, true)
@@ -114,7 +114,7 @@ impl BankChangeTracker {
         true
     }
 
-    /// Notes whether a record of a watched bank deletes a turn, and keeps what it says, if somebody watches the bank's
+    /// Notes whether a record of a watched bank deletes a turn, and keeps its changes, if someone watches the bank's
     /// records. `covered` is the first offset of the turns that no earlier load covers.
     pub(super) fn keep(&self, bank: &Bank, record: &MemoryRecord, next_offset: u64, covered: u64) {
         let mut state = sync::lock(&self.state);
@@ -127,7 +127,7 @@ impl BankChangeTracker {
         }
     }
 
-    /// Reports that a load was handed over, with the banks that were noted.
+    /// Reports that a load was passed to its shard, with the banks that were noted.
     pub(super) fn note_loaded(&self, partition: u32, banks: BTreeSet<Bank>) {
         if self.watching.load(Ordering::Acquire) > 0 {
             let mut state = sync::lock(&self.state);
@@ -156,22 +156,22 @@ impl BankWatchGuard {
     }
 
     /// The offset of the memory partition after the last record that deleted a turn of the bank while it was watched;
-    /// noted before the shard has it. What reflects less may hold words that are forgotten by now.
+    /// noted before the shard has it. An answer that reflects less may hold words that are forgotten by now.
     #[must_use]
     pub fn deleted_at(&self) -> u64 {
         sync::lock(&self.changes.state).watched.get(&self.bank).map_or(0, |watched| watched.deleted_at)
     }
 
-    /// Takes which turns have another version since the last call; noted before the shard has it. Nothing unless the
-    /// bank's records are watched.
+    /// Takes the turns that got another version since the last call; they are noted before the shard has them. Empty
+    /// unless the bank's records are watched.
     #[must_use]
     pub fn take_versions(&self) -> TurnVersionChanges {
         let mut state = sync::lock(&self.changes.state);
         state.watched.get_mut(&self.bank).map(|watched| watched.kept.take_versions()).unwrap_or_default()
     }
 
-    /// Takes what the records before an offset of the memory partition say, in their order, and how many further
-    /// changes were not kept. Nothing unless the bank's records are watched.
+    /// Takes the changes from the records before an offset of the memory partition, in order, and the number of further
+    /// changes that were not kept. Empty unless the bank's records are watched.
     #[must_use]
     pub fn take_records(&self, until: u64) -> (Vec<RecordChange>, u64) {
         let mut state = sync::lock(&self.changes.state);

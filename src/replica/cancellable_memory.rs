@@ -1,8 +1,8 @@
 //! The memory and the reranker of a question that may be cancelled.
 //!
-//! In: recall's probes and passages. Out: the answers of the dataflow, and the logits of the reranker. If a question's
-//! caller has gone, its probes never reach the dataflow. What a probe, the reranker and a plan take is added to the
-//! times of the question.
+//! In: recall's probes and passages. Out: the answers of the dataflow, and the logits of the reranker. Once a
+//! question's caller has left, its probes never reach the dataflow. The time that probes, the reranker and a plan take
+//! is added to the question's times.
 
 use std::{sync::Arc, time::Instant};
 

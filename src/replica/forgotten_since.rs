@@ -1,9 +1,9 @@
-//! What was forgotten since a point of the past.
+//! How many turns were forgotten since a point of the past.
 //!
-//! In: the turns log, a bank, and times. Out: how many turns the bank had at one of these times and has no more, no
-//! matter who deleted them. A function of the log: of its records, in its order, and of when each was appended. Turns
-//! that were erased count as they did before. Turns that an import brought are in the memory's records alone, and count
-//! from the import on; one that was edited, from its first edit on.
+//! In: the turns log, a bank, and times. Out: how many turns the bank had at one of these times and no longer has, no
+//! matter who deleted them. Depends only on the log: on its records, their order, and when each was appended. Erased
+//! turns count as before. Turns that an import brought are only in the memory's records, and count from the import on;
+//! an imported turn that was edited counts from its first edit on.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -17,13 +17,13 @@ use snapshots::{AsOf, BankDiff};
 use types::model::{Bank, MemoryKey, TurnEvent};
 use types::record_value::turns_of;
 
-/// What stands in the JSON of every deletion.
+/// Bytes that the JSON of every deletion contains.
 const DELETION: &[u8] = b"\"deletion\"";
 
-/// A turn that has a deletion, as far as the log was read.
+/// The state of a turn that has a deletion, as of the records read so far.
 #[derive(Debug, Default)]
 struct TurnDeletionState {
-    /// The highest version of the turn, and that of its deletions.
+    /// The highest version of the turn, and the highest version of its deletions.
     turn: Option<u64>,
     deletion: Option<u64>,
     /// When its last record was appended.
@@ -33,7 +33,7 @@ struct TurnDeletionState {
 }
 
 impl TurnDeletionState {
-    /// Of a turn that was imported at a time.
+    /// The state of a turn that was imported at this time.
     fn imported(at_ms: i64) -> Self {
         Self { turn: Some(0), append_ms: at_ms, ..Self::default() }
     }
@@ -51,7 +51,7 @@ impl TurnDeletionState {
 fn emptied(log: &dyn Log, bank: &Bank) -> Result<HashMap<String, u64>, PipelineError> {
     let mut emptied = HashMap::new();
     let partition = partition_of(bank, log.partitions());
-    // That session has the deletions of turns that the memory never held.
+    // This session has the deletions of turns that the memory never held.
     let mut is_seen =
         |key: &[u8], _: u64| MemoryKey::from_bytes(key).is_ok_and(|key| key.window.session.0 != UNSEEN_SESSION);
     log.live_records(partition, &MemoryKey::prefix(bank), &mut is_seen, &mut |record| {
@@ -63,8 +63,8 @@ fn emptied(log: &dyn Log, bank: &Bank) -> Result<HashMap<String, u64>, PipelineE
     Ok(emptied)
 }
 
-/// What came and went in a bank between two points of its past; see [`Replica::diff`]. On a log in a directory also how
-/// many turns were forgotten since.
+/// What was added to and removed from a bank between two points of its past; see [`Replica::diff`]. On a log in a
+/// directory, also how many turns were forgotten since.
 pub fn compare_points(
     replica: &Replica,
     log: &dyn Log,
@@ -78,7 +78,7 @@ pub fn compare_points(
     Ok(difference)
 }
 
-/// How many turns a bank had at one of these times, in milliseconds since 1970, and has no more.
+/// How many turns a bank had at one of these times, in milliseconds since 1970, and no longer has.
 pub(super) fn count_forgotten_since(log: &dyn Log, bank: &Bank, points_ms: &[i64]) -> Result<u64, PipelineError> {
     let (mut turns, mut deleted_ms) = (HashMap::<String, TurnDeletionState>::new(), i64::MIN);
     each_record(log, bank, u64::MAX, &Cancellation::default(), &mut |record| {
@@ -90,7 +90,7 @@ pub(super) fn count_forgotten_since(log: &dyn Log, bank: &Bank, points_ms: &[i64
             deleted_ms = record.append_ms.max(deleted_ms);
         }
     })?;
-    // Most often nothing was deleted since, and no turn need be read.
+    // Usually nothing was deleted since, and no turn need be read.
     if points_ms.iter().all(|point| deleted_ms <= *point) {
         return Ok(0);
     }
@@ -105,7 +105,7 @@ pub(super) fn count_forgotten_since(log: &dyn Log, bank: &Bank, points_ms: &[i64
             _ => return,
         };
         let Some(state) = turns.get_mut(&turn) else { return };
-        // The log never took it, and yet this deletion, or a later one, emptied it: an import had brought it.
+        // The log has no earlier record of it, yet this deletion or a later one emptied it: an import brought it.
         if let Some((at_ms, emptied)) = &imported
             && is_deletion
             && state.is_new()
@@ -150,7 +150,7 @@ mod tests {
         let deleted = |id: &str, version: u64| {
             TurnEvent::Deletion(TurnDeletion { bank: bank.clone(), turn: id.to_owned(), version })
         };
-        // Each write in a time of its own.
+        // Each write gets a different time.
         let mut points = Vec::new();
         for events in [
             vec![said("a", 0), said("b", 0), said("c", 0)],

@@ -3,17 +3,18 @@
 //! In: the memory log, snapshots of it, questions. Out: evidence, counts, new snapshots. Extracts
 //! nothing and writes nothing to a log.
 //!
-//! - `replica`: the memory, and every call to it but those in `replica_reads`, which show units, banks and points of the past.
+//! - `replica`: the memory and its calls; `replica_reads`: calls that show units, banks and points of the past.
 //! - `shard_set`: the shards of all partitions that are held; `shard`: one of them; `shard_records`: its banks.
-//! - `watermarks`: how far the turns are reflected; `bank_change_tracker`: reports which banks changed, to those who watch them;
-//!   `record_change_buffer`: what the records of such a bank say.
+//! - `watermarks`: how far the turns are reflected; `bank_change_tracker`: reports the changes of watched banks;
+//!   `record_change_buffer`: changes in such a bank's records.
 //! - `shard_reader`: reads one partition of the memory log into its shard.
 //! - `recollector`: asks a question of a shard; `cancellable_memory`: the shard as recall sees it.
 //! - `replica_snapshots`: which shards' snapshots are written here; `snapshot_recorder`: the thread that writes them;
 //!   `snapshot_location`: where they are.
-//! - `record_value`: the value of a memory record, and why it cannot be read.
+//! - `query_queue`: where questions wait and are answered; `answer_stage_times`: how long an answer's stages take.
 //! - `past_memory_cache`: memories of the past; `snapshot_points`: which snapshots they need.
-//! - `live`: the live records of a partition, without a dataflow.
+//! - `explanation`: adds steps from the log; `forgotten_since`: counts turns that were forgotten since a point.
+//! - `snapshot_interval`: writes snapshots while a service runs; `log_events`: what this crate writes to the log.
 
 mod answer_stage_times;
 mod bank_change_tracker;

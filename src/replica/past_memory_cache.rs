@@ -26,8 +26,8 @@ pub(super) struct PastMemoryKey {
 /// The epoch of a shard's newest snapshot, and the number of the last one that removed deleted turns.
 pub(super) type PurgeVersion = (u64, u64);
 
-/// How many turns were forgotten since the point of a memory of the past. A later deletion of one of them makes that
-/// memory a new one, which counts again.
+/// How many turns were forgotten since the point of a memory of the past. When one of them is deleted later, that
+/// memory is restored again, and counts again.
 #[derive(Debug)]
 pub(super) struct ForgottenTurnCount {
     at_ms: i64,
@@ -35,7 +35,7 @@ pub(super) struct ForgottenTurnCount {
 }
 
 impl ForgottenTurnCount {
-    /// Since a time, in milliseconds since 1970.
+    /// Counts from a time on, in milliseconds since 1970.
     pub(super) fn at(at_ms: i64) -> Self {
         Self { at_ms, count: OnceLock::new() }
     }

@@ -1,8 +1,8 @@
 //! Recollects from the shard that holds a question's bank.
 //!
-//! In: a question with its shard, the embedders, a reranker, and how long someone waits. Out: evidence. The timeouts of the
-//! language model and of the reranker end before the deadline, so that an answer can still be found without them. After
-//! the deadline, no text is embedded and no hop begins.
+//! In: a question with its shard, the embedders, a reranker, and how long someone waits. Out: evidence. The timeouts of
+//! the language model and of the reranker end before the deadline, so that an answer can still be found without them.
+//! After the deadline, no text is embedded and no hop begins.
 
 use std::{
     sync::{Arc, Mutex},
@@ -31,19 +31,19 @@ use super::{
     timed,
 };
 
-/// The maximum time before a question's deadline that is kept for an answer without the models.
+/// The maximum time before a question's deadline that is reserved for an answer without the models.
 const RULES_TIME: Duration = Duration::from_secs(1);
 
 /// The models that a pipeline names for questions.
 pub(super) struct Recollector {
     /// Plans, or reads cues, if the pipeline names it for that.
     llm: Option<Arc<LlmClient>>,
-    /// Opened when questions may come, since a memory that answers none needs no model.
+    /// Opened when questions may come: a memory that answers none needs no model.
     reranker: Mutex<Option<Arc<RerankerPool>>>,
 }
 
-/// A question with what its answer takes: its shard, the models, and how long someone waits. Texts whose vectors are
-/// `kept` are not embedded.
+/// A question with what is needed to answer it: its shard, the models, and how long someone waits. Texts whose vectors
+/// are `kept` are not embedded.
 pub(super) struct PreparedQuery<'a> {
     pub(super) question: &'a Question,
     pub(super) pipeline: &'a Pipeline,
@@ -53,7 +53,7 @@ pub(super) struct PreparedQuery<'a> {
     pub(super) llm: Option<Arc<LlmClient>>,
     pub(super) reranker: Option<Arc<RerankerPool>>,
     pub(super) cancellation: &'a Cancellation,
-    /// Where the times of the stages are added, if somebody asks for them.
+    /// Where the times of the stages are added, if the caller asks for them.
     pub(super) times: Option<&'a AnswerStageTimes>,
 }
 
@@ -95,7 +95,7 @@ impl PreparedQuery<'_> {
         found
     }
 
-    /// Explains what the answer does to a turn.
+    /// Explains what the answer does with a turn.
     pub(super) fn explain(&self, subject: &ExplanationQuery) -> Result<RecallExplanation, RecallError> {
         let (started, planner, reranker) = (Instant::now(), self.planner(), self.reranker());
         let mut embed = |texts: &[&str]| self.embed(texts);
@@ -107,7 +107,7 @@ impl PreparedQuery<'_> {
         found
     }
 
-    /// Until when models may work: the rules need time, too, if a model is late.
+    /// The time until which models may work: if a model is late, the rules still need time.
     fn models_until(&self) -> Option<Instant> {
         let before = |deadline: Instant| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -162,7 +162,7 @@ impl PreparedQuery<'_> {
     }
 }
 
-/// Raises the offsets of turns in what an answer reflects.
+/// Raises the offsets of turns that an answer reflects.
 pub(super) fn raise_positions(reflects: &mut [LogPosition], known: &[LogPosition]) {
     for of in reflects.iter_mut().filter(|of| of.topic == "turns") {
         let known = known.iter().filter(|known| known.topic == of.topic && known.partition == of.partition);

@@ -1,8 +1,8 @@
-//! What the records of a bank say of its turns and windows, kept until a follower of the bank takes it.
+//! The changes of turns and windows in a bank's records, kept until a follower of the bank takes them.
 //!
-//! In: the bank's records, as they are loaded. Out: versions of turns that were not read before, and closed windows, in
-//! the order of the log; and which turns have another version by now, whose words must not be told any more. Only a
-//! bounded number is kept, with words cut; the rest is counted. Pure.
+//! In: the bank's records, as they are loaded. Out: new versions of turns, and closed windows, in the order of the log;
+//! and the turns with a newer version, whose earlier words must no longer be sent. Only a bounded number is kept, with
+//! cut text; the rest is counted. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,12 +10,12 @@ use types::model::{EventTime, MemoryRecord, WindowState, WindowTurn};
 
 /// Most changes that are kept.
 const MAX_KEPT: usize = 1_000;
-/// Most turns that are named as those of which versions were read.
+/// Most turns whose newer versions are kept.
 const MAX_VERSIONS: usize = 20_000;
-/// Most characters of what was said.
+/// Most characters of a turn's text.
 const MAX_CHARACTERS: usize = 1_000;
 
-/// What a record says that was not known before it.
+/// A change that a record shows and no earlier one did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordChange {
     /// A version of a turn was read for the first time: it was said, edited or deleted.
@@ -33,7 +33,7 @@ pub struct TurnRevision {
     pub speaker: String,
     /// When it was said.
     pub time: EventTime,
-    /// The session that it lies in.
+    /// Its session.
     pub session: String,
     /// What was said, at most 1,000 characters; empty once it is deleted, or a later version was read.
     pub text: String,
@@ -46,7 +46,7 @@ pub struct TurnRevision {
 /// A closed window, or a part of one that is too large for a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenWindow {
-    /// The session that it lies in.
+    /// Its session.
     pub session: String,
     /// Ordinal, in the session, of its first turn.
     pub start: u32,
@@ -54,30 +54,30 @@ pub struct WrittenWindow {
     pub turns: Vec<String>,
 }
 
-/// Which turns have another version by now.
+/// The turns that have another version by now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnVersionChanges {
-    /// By the id of the turn: what is known of its last version.
+    /// By the id of the turn: its last version.
     pub by_turn: BTreeMap<String, LatestTurnVersion>,
-    /// The offset of the memory partition after the last record with a version that is left out, as there were too
-    /// many: any turn may have one. 0 if there is none.
+    /// The offset of the memory partition after the last record whose version was left out because there were too many:
+    /// any turn may have such a version. 0 if there is none.
     pub left_out_to: u64,
 }
 
 /// The last version of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LatestTurnVersion {
-    /// The offset of the memory partition after its record. What reflects the partition up to there is made of this
-    /// version; what reflects less may hold the words of an earlier one.
+    /// The offset of the memory partition after its record. An answer that reflects the partition up to there uses this
+    /// version; one that reflects less may hold the words of an earlier one.
     pub next_offset: u64,
     /// Whether it, or one shortly before it, deletes the turn.
     pub is_deleted: bool,
 }
 
-/// The changes of a bank that nobody has taken yet.
+/// The changes of a bank that no one has taken yet.
 #[derive(Debug, Default)]
 pub(super) struct RecordChangeBuffer {
-    /// Each with the offset after its record.
+    /// Each change with the offset after its record.
     changes: VecDeque<(u64, RecordChange)>,
     /// Offsets of versions in the turns topic that the memory did not cover when they were kept. A version may stand in
     /// several records of a load.
@@ -87,7 +87,7 @@ pub(super) struct RecordChangeBuffer {
 }
 
 impl RecordChangeBuffer {
-    /// Keeps what a record says. `covered` is the first offset of the turns topic that no load before this one covers.
+    /// Keeps the changes in a record. `covered` is the first offset of the turns topic that no earlier load covers.
     pub(super) fn note(&mut self, record: &MemoryRecord, next_offset: u64, covered: u64) {
         self.noted = self.noted.split_off(&covered);
         let own = || record.turns.iter().filter(|turn| !turn.context);
@@ -107,19 +107,19 @@ impl RecordChangeBuffer {
         }
     }
 
-    /// Takes the changes of the records before an offset, and how many more there were.
+    /// Takes the changes of the records before an offset, and the number of changes that were left out.
     pub(super) fn take(&mut self, until: u64) -> (Vec<RecordChange>, u64) {
         let end = self.changes.partition_point(|(next_offset, _)| *next_offset <= until);
         let taken = self.changes.drain(..end).map(|(_, change)| change).collect();
         (taken, std::mem::take(&mut self.left_out))
     }
 
-    /// Takes the versions that were noted since the last call.
+    /// Takes the turn versions that were noted since the last call.
     pub(super) fn take_versions(&mut self) -> TurnVersionChanges {
         std::mem::take(&mut self.versions)
     }
 
-    /// Drops the words of earlier versions of a turn, and keeps that it has another one.
+    /// Drops the words of earlier versions of a turn, and notes that it has another version.
     fn note_version(&mut self, turn: &str, next_offset: u64, is_deleted: bool) {
         for (_, change) in &mut self.changes {
             if let RecordChange::Turn(read) = change

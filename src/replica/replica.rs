@@ -63,10 +63,10 @@ pub struct Replica {
     /// Held while a shard is made at run time.
     taking: Mutex<()>,
     past: PastMemoryCache<Self>,
-    /// Of a memory of the past.
+    /// For a memory of the past: how many turns were forgotten since.
     pub(super) since: Option<ForgottenTurnCount>,
     pub(super) reached: TurnWatermarks,
-    /// The changes, for those who watch banks.
+    /// The changes, for the tasks that watch banks.
     changes: Arc<BankChangeTracker>,
 }
 
@@ -115,7 +115,7 @@ pub struct ReplicaOptions<'b> {
     pub edges: Option<Sender<EdgeChanges>>,
     /// Whether to write snapshots, if the pipeline names a place for them.
     pub record: bool,
-    /// The model that embeds the questions, where it is known: a memory that has vectors of it takes no others.
+    /// The model that embeds the questions, if known: a memory that has vectors of it accepts no others.
     pub asks: Option<ModelRef>,
     /// Receives the turns of each restored record, and the removals since.
     pub turns: Option<RestoredTurnsHandler<'b>>,
@@ -201,7 +201,7 @@ impl Replica {
     /// Loads the reranker, if the pipeline names one: otherwise the first question does.
     ///
     /// # Errors
-    /// [`PipelineError::Rerank`] where its files are missing or damaged.
+    /// [`PipelineError::Rerank`] if its files are missing or damaged.
     pub fn open_reranker(&self) -> Result<(), PipelineError> {
         self.recollector.reranker(&self.pipeline)?;
         Ok(())
@@ -277,7 +277,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Leaves a partition: its shard is dropped with all that it holds, once its last question has ended.
+    /// Leaves a partition: its shard is dropped with everything it holds, once its last question has ended.
     pub fn leave(&self, partition: u32) {
         let _taking = sync::lock(&self.taking);
         if let Some(shard) = self.shards.remove(partition) {
@@ -287,14 +287,15 @@ impl Replica {
         }
     }
 
-    /// Makes the shard of a partition panic, for tests; false where it is not held here.
+    /// Makes the shard of a partition panic, for tests; false if it is not held here.
+    #[doc(hidden)]
     pub fn panic_shard(&self, partition: u32) -> bool {
         let shard = self.shards.get(partition);
         shard.inspect(|shard| shard.memory.panic()).is_some()
     }
 
-    /// Whether the partition can be loaded now without waiting for earlier loads. [`Log::news`] of the log that it was
-    /// opened with is raised when that is so again.
+    /// Whether the partition can be loaded now without waiting for earlier loads. When that becomes true again, the
+    /// signal [`Log::news`] of the log with which the memory was opened is raised.
     #[must_use]
     pub fn has_room(&self, partition: u32) -> bool {
         self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
@@ -474,13 +475,13 @@ impl Replica {
         std::iter::once(position("memory", shard.next())).chain(turns).collect()
     }
 
-    /// Raised when the memory reflects more turns, or holds another partition.
+    /// The signal that is raised when the memory reflects more turns, or holds another partition.
     #[must_use]
     pub fn news(&self) -> &Arc<WakeSignal> {
         self.reached.news()
     }
 
-    /// The same, for async tasks.
+    /// As [`Self::news`], for async tasks.
     #[must_use]
     pub fn subscribe_watermarks(&self) -> watch::Receiver<()> {
         self.reached.subscribe()
@@ -524,7 +525,7 @@ impl Replica {
         Ok(recall::empty_bank_evidence(question, &self.pipeline.recall, reflects)?)
     }
 
-    /// Explains what the answer to a question does to a turn, from its unit on; otherwise as [`Self::ask`].
+    /// Explains what the answer to a question does with a turn, from its unit on; otherwise as [`Self::ask`].
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -539,7 +540,7 @@ impl Replica {
         prepared.explain(subject).map_err(|error| self.recall_failure(&prepared, error))
     }
 
-    /// A question with its shard and its models, once its bank can answer.
+    /// Prepares a question with its shard and its models, once its bank can answer.
     fn prepare<'a>(
         &'a self,
         question: &'a Question,
@@ -549,19 +550,19 @@ impl Replica {
         times: Option<&'a AnswerStageTimes>,
     ) -> Result<PreparedQuery<'a>, PipelineError> {
         let shard = self.shards.of(&question.bank)?;
-        // It may have panicked since the query queue saw that it was loaded.
+        // The shard may have panicked since the query queue saw that it was loaded.
         if shard.is_loading() && !shard.memory.is_stopped() {
             return Err(PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition });
         }
         self.shards.check_bank(&shard, &question.bank)?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
-        // A question that is followed is asked again with every change: it keeps its vectors, and is not reranked.
+        // A followed question is asked again with every change: it keeps its vectors, and is not reranked.
         let reranker = if kept.is_none() { self.recollector.reranker(&self.pipeline)? } else { None };
         let (pipeline, llm) = (&self.pipeline, self.recollector.llm());
         Ok(PreparedQuery { question, pipeline, shard, embedders, kept, llm, reranker, cancellation, times })
     }
 
-    /// Why a question failed. One whose shard stopped meanwhile is to be asked again, unless no shard is left.
+    /// Why a question failed. If its shard stopped meanwhile, the question can be asked again, unless no shard is left.
     fn recall_failure(&self, prepared: &PreparedQuery<'_>, error: recall::RecallError) -> PipelineError {
         let PreparedQuery { question, shard, .. } = prepared;
         if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
@@ -578,7 +579,7 @@ impl Replica {
         Ok(self.shard_to_show(bank)?.memory.unit(bank.key(), id)?)
     }
 
-    /// The shard of a bank that can be shown.
+    /// The shard of a bank, if the bank can be shown.
     pub(super) fn shard_to_show(&self, bank: &Bank) -> Result<Arc<ReplicaShard>, PipelineError> {
         let shard = self.shards.of(bank)?;
         if shard.is_loading() {
@@ -648,7 +649,7 @@ impl Replica {
         Ok(delete_old_snapshots(&self.pipeline, self.shards.partitions(), self.generation)?)
     }
 
-    /// As [`Self::snapshot`]; a person asks for it. If another process has claimed a shard's snapshots but has written
+    /// As [`Self::snapshot`], on a person's request. If another process has claimed a shard's snapshots but has written
     /// none since this process began, this process claims them.
     ///
     /// # Errors
@@ -697,8 +698,8 @@ impl Replica {
         self.of_all(|memory| memory.census(probe.clone()), GraphCensus::add)
     }
 
-    /// Whether most of a bank is in languages that the embedding model does not read, by the units of its census: the
-    /// notice with the line to write.
+    /// The notice for a bank whose units, by its census, are mostly in languages that the embedding model does not
+    /// read. It holds the line to write.
     #[must_use]
     pub fn unread_notice(&self, bank: &Bank, census: &GraphCensus) -> Option<String> {
         let found = LanguageCounts::from(census.languages.clone()).unread_by(&self.pipeline.model())?;
@@ -718,7 +719,7 @@ impl Replica {
         self.of_all(|memory| memory.footprint(None), |whole, part| whole.add(&part))
     }
 
-    /// The sum of what every shard answers.
+    /// The sum over the answers of all shards.
     fn of_all<T: Default>(
         &self,
         ask: impl Fn(&ShardHandle) -> Result<DataflowAnswer<T>, ShardError>,
@@ -735,8 +736,8 @@ impl Replica {
         Ok(whole)
     }
 
-    /// Waits until questions see every record that was read, and its edges are handed over. A shard that has panicked
-    /// is skipped.
+    /// Waits until questions see every record that was read, and its edges are sent. A shard that has panicked is
+    /// skipped.
     ///
     /// # Errors
     /// [`PipelineError::Memory`] when no shard is left.

@@ -1,5 +1,5 @@
 //! Smaller reads of a memory: how far it reflects the turns, units by id, all units and edges of a bank, when it was
-//! written, the points of its past and what changed between two.
+//! written, the points of its past, and the changes between two points.
 //!
 //! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
 
@@ -15,26 +15,26 @@ use types::{
 };
 
 impl Replica {
-    /// The first offset of a turns partition that the memory does not reflect, of any bank, where known.
+    /// The first offset of a turns partition that the memory does not reflect, for any bank; `None` if unknown.
     #[must_use]
     pub fn position(&self, partition: u32) -> Option<u64> {
         self.reached.of(partition, None)
     }
 
-    /// As [`Self::position`], of the turns of one bank.
+    /// As [`Self::position`], for the turns of one bank.
     #[must_use]
     pub fn position_of(&self, partition: u32, bank: &Bank) -> Option<u64> {
         self.reached.of(partition, Some(bank))
     }
 
-    /// How far the memory reflects a turns partition, where known.
+    /// How far the memory reflects a turns partition, if known.
     #[must_use]
     pub fn progress(&self, partition: u32) -> Option<ReadProgress> {
         self.reached.progress(partition)
     }
 
-    /// Counts offsets that hold no turn as reflected, where every turn before them is: a question may wait for one of
-    /// them, and no turn is missing because of them.
+    /// Counts offsets without turns as reflected, if every turn before them is: a question may wait for such an offset,
+    /// and no turn is missing because of it.
     ///
     /// # Errors
     /// [`PipelineError::Log`].
@@ -88,8 +88,8 @@ impl Replica {
         self.shards.of(bank).is_ok_and(|shard| sync::read(&shard.held).is_in_part(bank))
     }
 
-    /// How many of the turns that the bank of a memory of the past held were forgotten since, as `count` finds out from
-    /// the time of its point, in milliseconds since 1970. `None` where none was, and for a memory of now.
+    /// How many turns that the bank of a memory of the past held were forgotten since: `count` counts them from the
+    /// time of its point, in milliseconds since 1970. `None` if there are none, and for a memory of the present.
     ///
     /// # Errors
     /// Those of `count`.
@@ -119,7 +119,7 @@ impl Replica {
     ///
     /// # Errors
     /// As [`Self::past`]; [`PipelineError::Quarantined`], since a point may lack what could not be read;
-    /// [`PipelineError::UnknownBank`] where the bank holds nothing now and did not at either point.
+    /// [`PipelineError::UnknownBank`] if the bank holds nothing now and did not at either point.
     pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
         let held = self.check_bank(bank);
         if let Err(error @ PipelineError::Quarantined { .. }) = held {

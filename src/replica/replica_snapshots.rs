@@ -1,4 +1,4 @@
-//! Decides which snapshots this process writes, of the shards that it holds.
+//! Decides which snapshots this process writes for the shards that it holds.
 //!
 //! In: requests, and shards with the snapshots that they were restored from. Out: snapshots, and for a question about
 //! the past, the snapshots that hold its point. A shard whose snapshots another process writes still answers questions
@@ -31,7 +31,7 @@ use types::{
     model::Bank,
 };
 
-/// Once the place has failed, no more snapshots of the same round are tried after this time.
+/// Once the place has failed and this time has passed, no more snapshots of the same round are tried.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Another process may claim snapshots that were not renewed for this many intervals, and for at least [`OLD_SECONDS`].
 const OLD_INTERVALS: u64 = 3;
@@ -40,7 +40,7 @@ const OLD_SECONDS: u64 = 60;
 /// The newest snapshots of the shards that this process writes.
 #[derive(Debug, Clone)]
 pub struct WrittenSnapshots {
-    /// By partition.
+    /// Their manifests, by partition.
     pub manifests: Vec<Manifest>,
 }
 
@@ -59,13 +59,13 @@ impl WrittenSnapshots {
     }
 }
 
-/// The snapshots of a memory, and what this process writes of them.
+/// The snapshots of a memory, and which of them this process writes.
 pub(super) struct ReplicaSnapshots {
     log: LogKind,
     hold: ShardAssignmentMode,
     interval_seconds: u64,
     history_days: u64,
-    /// In which banks edits erase what was said before.
+    /// The settings that name the banks in which edits erase the earlier text.
     forget: ForgetSettings,
     /// Where snapshots are kept.
     snapshots: Option<Arc<LogSnapshots>>,
@@ -111,7 +111,7 @@ impl ReplicaSnapshots {
         self.snapshots.as_ref()
     }
 
-    /// Takes what a shard has read.
+    /// Records what a shard has read.
     pub(super) fn take(&self, shard: &ReplicaShard, read: MemoryLogRead, choices: &Receiver<ChoiceChanges>) {
         if let Some(recorder) = &self.recorder {
             let (next_offset, deletes) = (read.next_offset, deletes(&read));
@@ -136,7 +136,7 @@ impl ReplicaSnapshots {
         }
     }
 
-    /// Records a shard from now on, on top of the snapshot that it was restored from.
+    /// Records a shard from now on, continuing the snapshot that it was restored from.
     pub(super) fn begin(
         &self,
         shard: &ReplicaShard,
@@ -237,8 +237,8 @@ impl ReplicaSnapshots {
         Ok(partitions)
     }
 
-    /// The snapshots, which then hold these points and no deleted turn; the bank's partition; and the epoch and number
-    /// of its last purge.
+    /// The snapshots, updated so that they hold these points and no deleted turn; the bank's partition; and the epoch
+    /// and number of its last purge.
     pub(super) fn history(
         &self,
         shards: &ShardSet,
@@ -275,8 +275,8 @@ impl ReplicaSnapshots {
         Ok((snapshots, partition, purged))
     }
 
-    /// The snapshots, which then hold the whole past of a bank, and the bank's partition. If another process writes
-    /// them, they hold what can be asked for here.
+    /// The snapshots, updated so that they hold the whole past of a bank, and the bank's partition. If another process
+    /// writes them, they hold the points that can be asked for here.
     pub(super) fn newest_history(
         &self,
         shards: &ShardSet,
@@ -285,7 +285,7 @@ impl ReplicaSnapshots {
         let now = AsOf::Offset(u64::MAX);
         let held = match self.history(shards, bank, &[now]) {
             Err(PipelineError::Snapshot(SnapshotError::Elsewhere { .. } | SnapshotError::Taken { .. })) => {
-                // Only a deletion that they lack is a reason to refuse every point.
+                // Only a deletion that the snapshots lack is a reason to refuse every point.
                 self.history(shards, bank, &[AsOf::Offset(0)])
             }
             held => held,

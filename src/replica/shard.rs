@@ -49,7 +49,7 @@ pub(super) struct ReplicaShard {
     waits_before: AtomicU64,
 }
 
-/// What results from restoring a shard.
+/// The result of restoring a shard.
 pub(super) struct RestoredShard {
     /// The choices that changed during the restore; there are none if the settings are the same.
     pub(super) choices: ChoiceChanges,
@@ -58,7 +58,7 @@ pub(super) struct RestoredShard {
 }
 
 impl ReplicaShard {
-    /// An empty shard. `asks` is the model that embeds the questions, where it is known.
+    /// An empty shard. `asks` is the model that embeds the questions, if known.
     pub(super) fn new(
         id: ShardId,
         partition: u32,
@@ -112,7 +112,7 @@ impl ReplicaShard {
         self.next.store(reader.next(), Ordering::Relaxed);
         match &read {
             Err(PipelineError::Waits { offset, .. }) => self.waits_before.store(*offset, Ordering::Relaxed),
-            // A read may find nothing because the broker has not delivered the record again yet.
+            // A read may find nothing because the broker has not yet delivered the record again.
             _ if self.waits_before().is_some_and(|offset| reader.next() > offset) => {
                 self.waits_before.store(NOWHERE, Ordering::Relaxed);
             }

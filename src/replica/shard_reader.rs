@@ -70,13 +70,13 @@ pub(super) struct ShardReader {
     next: u64,
     /// The read positions that were loaded last.
     covers: Vec<(u32, ReadProgress)>,
-    /// The model that embeds the questions, where it is known.
+    /// The model that embeds the questions, if known.
     asks: Option<ModelRef>,
-    /// None before the first vector.
+    /// `None` before the first vector.
     vectors: Option<VectorSpace>,
 }
 
-/// What vectors have in common that can be compared.
+/// Vectors with the same values here can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct VectorSpace {
     model: ModelRef,
@@ -84,7 +84,7 @@ struct VectorSpace {
 }
 
 impl ShardReader {
-    /// A reader before its first read. `asks` is the model that embeds the questions, where it is known.
+    /// A reader before its first read. `asks` is the model that embeds the questions, if known.
     pub(super) fn new(partition: u32, asks: Option<ModelRef>) -> Self {
         Self { partition, next: 0, covers: Vec::new(), asks, vectors: None }
     }
@@ -93,7 +93,7 @@ impl ShardReader {
         self.vectors.as_ref().map(|vectors| &vectors.model)
     }
 
-    /// How far the turns are covered by what was loaded.
+    /// How far the loaded records cover the turns.
     pub(super) fn covers(&self) -> &[(u32, ReadProgress)] {
         &self.covers
     }
@@ -104,7 +104,7 @@ impl ShardReader {
     }
 
     /// Reads the next records; `each` gets every record, with the offset after it. An unreadable record is passed on as
-    /// far as it can be read. Returns what was read, with its records only if `keep`; `None` when there was nothing.
+    /// far as it can be read. Returns the read, with its records only if `keep`; `None` if there was nothing to read.
     /// `held` is locked only once everything is read and parsed.
     ///
     /// # Errors
@@ -305,7 +305,7 @@ impl ShardReader {
         Ok(Some((key, taken)))
     }
 
-    /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
+    /// The units of a record for the dataflow; an error for vectors that cannot be compared with the others.
     fn extraction(&self, key: &MemoryKey, record: &MemoryRecord) -> Result<RecordUnits, String> {
         check_bank(key, record)?;
         let Some(unit) = record.units.first() else { return RecordUnits::new(record, 0) };
@@ -320,7 +320,7 @@ impl ShardReader {
     }
 }
 
-/// Notes the deleted turns of a record, so that a process that holds the bank and does not extract it tells their ids.
+/// Notes the deleted turns of a record, for a process that holds the bank but does not extract it.
 fn note_deletions(log: &dyn Log, bank: &Bank, record: Option<&MemoryRecord>) -> Result<(), PipelineError> {
     for hole in record.into_iter().flat_map(|record| &record.turns).filter(|turn| turn.deleted) {
         log.deletions().note(bank, &log.deleted_form(&hole.turn.turn)?, hole.turn.version);
@@ -328,9 +328,8 @@ fn note_deletions(log: &dyn Log, bank: &Bank, record: Option<&MemoryRecord>) -> 
     Ok(())
 }
 
-/// The form of a memory's vectors, found from the records that were read first: that of the model `asks` if a record has
-/// it, otherwise the most frequent one, and among equally frequent ones the first. Records that cannot be used do not
-/// count.
+/// The form of a memory's vectors, found from the records that were read first: that of the model `asks` if a record
+/// has it, otherwise the most frequent form, and among equally frequent ones the first. Unusable records do not count.
 fn form_of(records: &[LogRecord], asks: Option<&ModelRef>) -> Option<VectorSpace> {
     let mut counts: Vec<(VectorSpace, usize)> = Vec::new();
     for form in records.iter().filter_map(form_of_record) {
@@ -360,7 +359,7 @@ fn turns_of(records: &[LogRecord]) -> usize {
     records.iter().map(turns).sum()
 }
 
-/// What a record has changed.
+/// The effect of a record.
 #[derive(Default)]
 struct RecordEffect {
     /// The record, as far as it could be read.

@@ -1,4 +1,4 @@
-//! The shards that this process holds: one for each partition of the memory that it was given.
+//! The shards that this process holds: one for each partition of the memory that it has taken.
 //!
 //! In: partitions to take and to leave, and banks. Out: the shard of a bank. A bank is in the shard of its partition
 //! and in no other. A shard that has panicked is rebuilt, after a pause that grows if it panics again and again.
@@ -37,11 +37,11 @@ pub(super) struct ShardSet {
     settings: MemorySettings,
     semantic_threshold: Score,
     edges: Option<Sender<EdgeChanges>>,
-    /// Raised when a shard takes loads again.
+    /// Raised when a shard accepts loads again.
     room: Arc<WakeSignal>,
     /// Whether changes of choices are recorded.
     records: bool,
-    /// The model that embeds the questions, where it is known.
+    /// The model that embeds the questions, if known.
     asks: Option<ModelRef>,
     held: RwLock<BTreeMap<u32, Arc<ReplicaShard>>>,
     /// The partitions that a group has assigned to this process; `None` before its first decision.
@@ -61,8 +61,8 @@ struct ShardPanics {
 }
 
 impl ShardSet {
-    /// No shard yet; `partitions` is the number of partitions of the memory. `room` is raised when a shard takes loads
-    /// again after it had no room for one.
+    /// No shard yet; `partitions` is the number of partitions of the memory. `room` is raised when a shard accepts
+    /// loads again after it was full.
     pub(super) fn new(
         pipeline: &Pipeline,
         partitions: u32,
@@ -194,7 +194,7 @@ impl ShardSet {
         self.all().iter().find_map(|shard| sync::read(&shard.held).bank(key))
     }
 
-    /// The model of the vectors: the one that embeds the questions, where a shard has it, else the first shard's.
+    /// The model of the vectors: the one that embeds the questions if a shard has it, otherwise the first shard's.
     pub(super) fn model(&self) -> Option<ModelRef> {
         let shards = self.all();
         let mut models = shards.iter().filter_map(|shard| sync::read(&shard.held).model().cloned()).peekable();

@@ -1,8 +1,8 @@
-//! Snapshots by the interval, while a service runs.
+//! Writes snapshots at an interval, while a service runs.
 //!
-//! In: a replica. Out: snapshots of the shards that no other process writes, first as soon as the memory is loaded,
-//! and log lines when writing begins to fail, succeeds again, or is another process's. A place that cannot be
-//! reached stops nothing else: the next interval tries again.
+//! In: a replica. Out: snapshots of the shards that no other process writes, the first as soon as the memory is loaded,
+//! and log lines when writing begins to fail, succeeds again, or passes to another process. An unreachable place stops
+//! nothing else: the next interval tries again.
 
 use crate::log_events;
 use std::{
@@ -15,10 +15,10 @@ use logs::Log;
 use pipeline::redacted_error;
 
 /// The longest time until a stop is noticed.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Writes snapshots until `stopping`, whose thread may be unparked. `tell` receives whether one was written, since
-/// something had changed, and how long that took.
+/// Writes snapshots until `stopping`, whose thread may be unparked. `tell` receives whether a snapshot was written
+/// because something had changed, and how long that took.
 pub fn write_snapshots(
     replica: &Replica,
     log: &dyn Log,
@@ -32,11 +32,11 @@ pub fn write_snapshots(
     while !stopping.load(Ordering::Relaxed) {
         let left = last.map_or(Duration::ZERO, |last| (last + every).saturating_duration_since(Instant::now()));
         if !left.is_zero() || !is_loaded() {
-            std::thread::park_timeout(left.clamp(Duration::from_millis(20), LOOK));
+            std::thread::park_timeout(left.clamp(Duration::from_millis(20), CHECK_INTERVAL));
             continue;
         }
         let started = *last.insert(Instant::now());
-        // Another process may have written snapshots of shards, and have ended.
+        // Another process may have written snapshots of shards, and ended since.
         let taken_over = replica.take_over(log).map(|shards| {
             if shards > 0 {
                 log_events::snapshots_taken_over(shards);

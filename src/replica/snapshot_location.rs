@@ -32,7 +32,7 @@ pub fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Resul
     LogSnapshots::open(&place, &log, partitions, settings)
 }
 
-/// Deletes the snapshots of the generations before one; they hold what is deleted later.
+/// Deletes the snapshots of the generations before this one: they hold turns that are deleted later.
 pub fn delete_old_snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<(), SnapshotError> {
     if pipeline.snapshot.directory.is_empty() {
         return Ok(());

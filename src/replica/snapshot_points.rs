@@ -67,8 +67,8 @@ impl SnapshotPoints {
         recorded.read > next_offset && (recorded.deleted > next_offset || !holds)
     }
 
-    /// Has a snapshot written if the newest one does not answer for a point. Questions that ask at the same time share
-    /// a snapshot.
+    /// Writes a snapshot if the newest one does not answer for a point. Questions that ask at the same time share a
+    /// snapshot.
     pub(super) fn ensure_point<E>(
         &self,
         partition: u32,

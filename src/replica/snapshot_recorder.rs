@@ -92,7 +92,7 @@ impl ShardWriters {
                 self.end(shard);
             }
             RecorderMessage::LogRead(shard, update, choices) => {
-                // An error means that the shard is gone: when it is rebuilt, it begins with what was recorded before
+                // An error means that the shard has ended: when it is rebuilt, it begins with what was recorded before
                 // this read.
                 let changed = choices.recv();
                 if let (Ok(changed), Some(writer)) = (changed, self.writers.get_mut(&shard))
@@ -178,7 +178,7 @@ impl SnapshotRecorder {
     /// Queues the next read of a shard, after the shard has loaded it; `choices` receives one message for each read of
     /// the shard, in order.
     pub(super) fn take(&self, shard: ShardId, update: MemoryLogRead, choices: &Receiver<ChoiceChanges>) {
-        // Counted before the read is sent, because it may be taken at once.
+        // Counted before the read is sent, because the thread may take it at once.
         *self.state.waiting() += bytes(&update);
         if self.send(RecorderMessage::LogRead(shard, update, choices.clone())) {
             let mut waiting = self.state.waiting();

@@ -1,7 +1,7 @@
-//! How far a replica has read the turns that it reflects.
+//! How far a replica reflects the turns.
 //!
 //! In: the offsets that the reads of the memory log cover. Out: the offset of a partition or of one of its banks, and a
-//! notice when an offset is reached.
+//! signal when an offset is reached.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ pub(super) struct TurnWatermarks {
     offsets: Mutex<BTreeMap<u32, ReadProgress>>,
     /// Raised when they change, for threads.
     news: Arc<WakeSignal>,
-    /// The same news, for async tasks.
+    /// Signals the same changes to async tasks.
     moves: watch::Sender<()>,
 }
 
@@ -31,7 +31,7 @@ impl TurnWatermarks {
         self.tell();
     }
 
-    /// Passes offsets that hold no turn, unless a read has moved the partition meanwhile.
+    /// Skips offsets that hold no turn, unless a read has moved the partition meanwhile.
     pub(super) fn skip_markers(&self, partition: u32, from: u64, to: u64) {
         match sync::lock(&self.offsets).get_mut(&partition).filter(|at| at.through == from) {
             Some(at) => at.through = to,
@@ -56,19 +56,19 @@ impl TurnWatermarks {
         &self.news
     }
 
-    /// Changes when an offset does.
+    /// A receiver that changes when an offset does.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.moves.subscribe()
     }
 
-    /// The first offset of a partition that is not reflected, of one bank or of any, where known.
+    /// The first offset of a partition that is not reflected, for one bank or for any; `None` if unknown.
     pub(super) fn of(&self, partition: u32, bank: Option<&Bank>) -> Option<u64> {
         let offsets = sync::lock(&self.offsets);
         let progress = offsets.get(&partition)?;
         Some(bank.map_or_else(|| progress.low(), |bank| progress.of(bank)))
     }
 
-    /// How far a partition is reflected, where known.
+    /// How far a partition is reflected, if known.
     pub(super) fn progress(&self, partition: u32) -> Option<ReadProgress> {
         sync::lock(&self.offsets).get(&partition).cloned()
     }

@@ -1,4 +1,4 @@
-//! The background threads of an open memory: extraction, snapshots at an interval, erasing in time, and retention.
+//! The background threads of an open memory: extraction, snapshots at an interval, scheduled erasing, and retention.
 //!
 //! In: a service that was just opened. Out: memory records of the turns, snapshots, and events for
 //! [`MemoryStatus`] and the metrics. The threads run until the memory is closed or dropped.
@@ -24,7 +24,7 @@ use pipeline::PipelineError;
 use replica::write_snapshots;
 use types::{config::Pipeline, sync, wake_signal::WakeSignal};
 
-/// Receives the events of the background.
+/// Receives the events of the background threads.
 pub(super) type MemoryEventCallback = Arc<dyn Fn(&MemoryEvent<'_>) + Send + Sync>;
 
 /// The running threads. They end when this value is dropped.
@@ -44,7 +44,7 @@ struct BackgroundStatus {
     snapshots: Option<String>,
     /// Why deleted turns are not erased.
     erasing: Option<String>,
-    /// What retention did; none without a rule.
+    /// What retention did; `None` without a rule.
     retention: Option<RetentionStatus>,
 }
 
@@ -57,23 +57,23 @@ impl BackgroundTasks {
     ) -> Result<Self, PipelineError> {
         let (replica, log) = service.replica_and_log();
         let (orders, arriving) = ExtractionOrderSender::new(&*log);
-        let mut upkeep = Self {
+        let mut background = Self {
             shared: Arc::default(),
             stopping: Arc::default(),
             news: Arc::clone(log.news()),
             orders,
             threads: Vec::new(),
         };
-        if let Some(eraser) = Eraser::new(&replica, &log, &pipeline.forget, &upkeep.orders) {
-            upkeep.spawn("memory-erase", move |shared, stopping| {
+        if let Some(eraser) = Eraser::new(&replica, &log, &pipeline.forget, &background.orders) {
+            background.spawn("memory-erase", move |shared, stopping| {
                 let waiting = || sync::lock(shared).extraction.waiting_for_model();
                 eraser.erase_in_time(&waiting, stopping, &|problem| sync::lock(shared).erasing = problem);
             })?;
         }
         if !pipeline.retention.is_empty() {
-            sync::lock(&upkeep.shared).retention = Some(RetentionStatus::default());
+            sync::lock(&background.shared).retention = Some(RetentionStatus::default());
             let (pipeline, replica, log) = (pipeline.clone(), Arc::clone(&replica), Arc::clone(&log));
-            upkeep.spawn("memory-retention", move |shared, stopping| {
+            background.spawn("memory-retention", move |shared, stopping| {
                 let note = |news| sync::lock(shared).retention.get_or_insert_default().note(news);
                 RetentionRunner::of(&pipeline, &*log).retain_in_time(&replica, &|_| true, stopping, &note);
             })?;
@@ -81,7 +81,7 @@ impl BackgroundTasks {
         if !pipeline.snapshot.directory.is_empty() {
             let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
             let tell = Arc::clone(tell);
-            upkeep.spawn("memory-snapshots", move |shared, stopping| {
+            background.spawn("memory-snapshots", move |shared, stopping| {
                 write_snapshots(&replica, &*log, every, &|| true, stopping, &mut |is_written, took| {
                     let problem = is_written.as_ref().err().map(|error| format!("no snapshot: {error}"));
                     sync::lock(shared).snapshots = problem;
@@ -90,8 +90,9 @@ impl BackgroundTasks {
             })?;
         }
         let tell = Arc::clone(tell);
-        upkeep.spawn("memory-extract", move |shared, stopping| extract(service, &arriving, stopping, shared, &tell))?;
-        Ok(upkeep)
+        background
+            .spawn("memory-extract", move |shared, stopping| extract(service, &arriving, stopping, shared, &tell))?;
+        Ok(background)
     }
 
     fn spawn(
@@ -105,12 +106,12 @@ impl BackgroundTasks {
         Ok(())
     }
 
-    /// Where the extraction takes orders.
+    /// The sender of orders to the extraction.
     pub(super) fn orders(&self) -> &ExtractionOrderSender {
         &self.orders
     }
 
-    /// What the threads have done, and what they fail at.
+    /// What the threads have done, and what fails.
     pub(super) fn status(&self) -> MemoryStatus {
         let shared = sync::lock(&self.shared);
         let BackgroundStatus { written, extraction, snapshots, erasing, retention } = &*shared;
@@ -134,7 +135,7 @@ impl Drop for BackgroundTasks {
     }
 }
 
-/// Extracts until told to stop.
+/// Extracts until it is stopped.
 fn extract(
     mut service: PipelineDriver,
     orders: &ExtractionOrderReceiver,

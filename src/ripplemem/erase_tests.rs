@@ -1,4 +1,4 @@
-//! What a pass erases of an imported bank, of dead letters, and of the memory before a re-embedding.
+//! What a pass erases: from an imported bank, from dead letters, and from the memory before a re-embedding.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{PipelineDriver, export, import, reembed};
 use erasure::{ErasureVerdict, ForgetOperationStore, verify, verify_operations};
 use logs::Topic;
 
-/// Said once in the bank that is imported, and forgotten there or here.
+/// Text of the imported bank that is forgotten before or after the import.
 const DELETED: &str = "the vermilion submarine of Zanzibar";
 const EDITED: &str = "an azure balloon above Trieste";
 const HELD: &str = "Grüße vom smaragdgrünen Leuchtturm bei Brest";
@@ -67,7 +67,7 @@ fn look(pipeline: &Pipeline, words: &str) -> ErasureVerdict {
     verify(pipeline, &[words.to_owned()], &[], Timestamp::now()).unwrap().verdict
 }
 
-/// A memory with a bank of another one, in which a turn was deleted and another one edited.
+/// A memory that imported a bank in which a turn was deleted and another one edited.
 fn imported(home: &Path) -> Pipeline {
     let first = pipeline(&home.join("first"), FIXED);
     let mut service = open(&first);
@@ -133,10 +133,10 @@ fn dead_letters_that_name_a_forgotten_turn_are_emptied_whenever_they_came() {
         let letter = DeadLetter::new("f:1".to_owned(), "time: not RFC 3339".to_owned(), payload.as_bytes());
         service.log().append_dead_letters(&[letter.in_bank(Some(bank()))]).unwrap();
     };
-    // Never taken: whole, and longer than what a letter keeps.
+    // Rejected turns: one complete, and one longer than a letter's payload.
     put(&service, &format!(r#"{{"bank":"b","turn":"d1","text":"{DELETED}","time":"x"}}"#));
     put(&service, &format!(r#"{{"turn":"d1","text":"{EDITED} {}"}}"#, "x".repeat(5_000)));
-    // Of another field, as programs write it that escape whatever is not ASCII.
+    // Another field, as written by programs that escape all non-ASCII characters.
     let escaped: String =
         HELD.chars().map(|c| if c.is_ascii() { c.to_string() } else { format!("\\u{:04X}", c as u32) }).collect();
     put(&service, &format!(r#"{{"body":"{escaped}"}}"#));

@@ -1,6 +1,6 @@
 //! What an open memory forgets for good.
 //!
-//! In: an open memory. Out: receipts of operations, what was forgotten between two points, and a pass of erasing.
+//! In: an open memory. Out: receipts of operations, what was forgotten between two points, and erasing passes.
 
 use super::{Memory, PipelineError};
 use erasure::{Eraser, ErasureReport, ForgetOperationTracker, Receipt};
@@ -9,7 +9,7 @@ use snapshots::{AsOf, BankDiff};
 use types::model::Bank;
 
 impl Memory {
-    /// What became of each operation that forgot turns, the latest first.
+    /// The receipt of each operation that forgot turns, the latest first.
     ///
     /// # Errors
     /// As [`ForgetOperationTracker::receipts`].
@@ -17,7 +17,7 @@ impl Memory {
         self.forget_operations().receipts()
     }
 
-    /// What became of an operation; none where this log has not had it.
+    /// The receipt of an operation; `None` if this log never had it.
     ///
     /// # Errors
     /// As [`ForgetOperationTracker::receipts`].
@@ -25,8 +25,8 @@ impl Memory {
         self.forget_operations().receipt(operation)
     }
 
-    /// What came and went in a bank between two points of its past; see [`replica::Replica::diff`]. On a log in a directory also
-    /// how many turns were forgotten since.
+    /// What was added to and removed from a bank between two points of its past; see [`replica::Replica::diff`]. On a
+    /// log in a directory, also how many turns were forgotten since.
     ///
     /// # Errors
     /// As [`replica::Replica::diff`].
@@ -35,19 +35,19 @@ impl Memory {
     }
 
     fn forget_operations(&self) -> ForgetOperationTracker<'_> {
-        let waiting_for_model = match &self.upkeep {
-            Some(upkeep) => Some(upkeep.status().waiting_for_model),
+        let waiting_for_model = match &self.background {
+            Some(background) => Some(background.status().waiting_for_model),
             // Another process may extract.
             None => (!self.is_read_by_model).then_some(0),
         };
         ForgetOperationTracker { log: &*self.log, settings: &self.forget, replica: &self.replica, waiting_for_model }
     }
 
-    /// Erases the words of all turns that were deleted and that no answer reflects any more, now. Questions and turns
-    /// go on meanwhile. Writes all turns of the log again.
+    /// Erases the words of all deleted turns that no answer reflects any more, now. Questions and writes continue
+    /// meanwhile. Rewrites all turns of the log.
     ///
     /// # Errors
-    /// [`PipelineError::NotEmbedded`] on Kafka; any other leaves what it did not reach to the next pass.
+    /// [`PipelineError::NotEmbedded`] on Kafka; after any other error, the next pass covers what is left.
     pub fn erase(&self) -> Result<ErasureReport, PipelineError> {
         let orders = self.extraction_orders().ok_or(PipelineError::NotEmbedded)?;
         let eraser = Eraser::new(&self.replica, &self.log, &self.forget, orders).ok_or(PipelineError::NotEmbedded)?;

@@ -1,7 +1,7 @@
-//! Explanations, as the surface of a memory gives them.
+//! The calls of an open memory that explain an answer.
 //!
-//! In: a question with a turn or a unit. Out: the twelve steps between them. The question waits among the others; what
-//! the log knows is read afterwards, on the thread of the caller.
+//! In: a question with a turn or a unit. Out: the twelve steps between them. The question waits in the query queue;
+//! what the log shows is read afterwards, on the caller's thread.
 
 use super::{Memory, PipelineError, QueryRequest};
 use ::memory::recall::RecallExplanation;
@@ -9,8 +9,8 @@ use replica::complete_explanation;
 use types::model::{Bank, Explanation, ExplanationQuery};
 
 impl Memory {
-    /// Explains what the answer to a question does to a turn, from its unit on; [`Self::complete`] adds what the log
-    /// knows of it. Dropping the future cancels the question.
+    /// Explains what the answer to a question does with a turn, from its unit on; [`Self::complete`] adds what the log
+    /// shows of it. Dropping the future cancels the question.
     ///
     /// # Errors
     /// As [`Self::ask`].

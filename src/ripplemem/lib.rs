@@ -1,6 +1,6 @@
 //! RippleMem: long-term memory for LLM agents as a live dataflow.
 //!
-//! [`Memory`] is the surface for programs that keep a memory of their own:
+//! [`Memory`] is for programs that keep a memory in their own process:
 //!
 //! ```no_run
 //! use ripplemem::{Memory, QueryRequest, config::Pipeline, model::{Bank, EventTime, Question, Turn}};
@@ -20,12 +20,12 @@
 //! ```
 //! `examples/remember_and_ask.rs` does more: a deletion, and the changes of the graph.
 //!
-//! What a memory holds is a pure function of its memory log: clocks, files and models stay in front of it.
+//! What a memory holds is a pure function of its memory log: clocks, files and models only act before that log.
 //!
-//! - `memory`: a memory that stays open; `background_tasks`: its threads; `status`: what they do.
+//! - `memory`: a memory that stays open; `background_tasks`: its threads; `status`: its state.
 //! - `erasing`, `explaining`: what an open memory forgets for good, and explains.
 //! - `turn_locator`: pages of a bank's turns.
-//! - `pipeline_driver`: all of it, call by call, for single commands, the evaluation and the tests.
+//! - `pipeline_driver`: the same, call by call, for single commands, the evaluation and the tests.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
 
 mod background_tasks;

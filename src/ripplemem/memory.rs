@@ -1,7 +1,7 @@
 //! The methods of a memory: put, ask, forget, list, close.
 //!
-//! In: turns, questions. Out: proof that turns are durable, evidence, and the problems of the background,
-//! as values. A write never waits for a model. Every method can be called from any thread.
+//! In: turns, questions. Out: proof that turns are durable, evidence, and the problems of the background threads, as
+//! values. A write never waits for a model. Every method can be called from any thread.
 
 use std::{sync::Arc, time::Instant};
 
@@ -26,11 +26,11 @@ use types::{
     model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
 };
 
-/// A memory that stays open. The first page of this library has an example.
+/// A memory that stays open. The main page of this crate has an example.
 pub struct Memory {
-    // Fields drop in this order: the threads end before the things that they use.
-    pub(super) upkeep: Option<BackgroundTasks>,
-    front: Arc<QueryQueue>,
+    // Fields drop in this order: the threads end before what they use.
+    pub(super) background: Option<BackgroundTasks>,
+    queue: Arc<QueryQueue>,
     pub(super) replica: Arc<Replica>,
     pub(super) log: Arc<dyn Log>,
     pub(super) forget: ForgetSettings,
@@ -44,7 +44,7 @@ pub struct MemoryOptions<'b> {
     /// Receives every change of the graph's edges, beginning with the edges that the log gives at the start.
     /// The receiver must take all changes: the channel has no limit.
     pub edges: Option<Sender<EdgeChanges>>,
-    /// Called with every event of the background.
+    /// Called with every event of the background threads.
     pub tell: Box<dyn Fn(&MemoryEvent<'_>) + Send + Sync>,
     /// Called with the progress of opening.
     pub progress: &'b mut dyn FnMut(Progress),
@@ -61,7 +61,7 @@ impl Memory {
         Self::open_with(pipeline, MemoryOptions { edges: None, tell: Box::new(|_| {}), progress: &mut |_| {} })
     }
 
-    /// As [`Self::open`], with changes of edges, events of the background and the progress of opening.
+    /// As [`Self::open`], with changes of edges, events of the background threads and the progress of opening.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -74,17 +74,25 @@ impl Memory {
         let embedders = Arc::new(EmbedderPool::open(&pipeline.embed, &pipeline.model())?);
         let service = PipelineDriver::open_to_ask(pipeline, edges, Some(embedders), progress)?;
         let (replica, log) = service.replica_and_log();
-        let front = service.query_queue()?;
-        let upkeep = Some(BackgroundTasks::start(service, pipeline, &Arc::from(tell))?);
+        let queue = service.query_queue()?;
+        let background = Some(BackgroundTasks::start(service, pipeline, &Arc::from(tell))?);
         let (forget, places) = (pipeline.forget.clone(), TurnLocator::default());
-        Ok(Self { upkeep, front, replica, log, forget, is_read_by_model: pipeline.extract.extractor == LLM, places })
+        Ok(Self {
+            background,
+            queue,
+            replica,
+            log,
+            forget,
+            is_read_by_model: pipeline.extract.extractor == LLM,
+            places,
+        })
     }
 
-    /// A memory on a log on Kafka. It does not extract; the caller feeds `replica`.
-    pub fn with_replica(log: Arc<dyn Log>, replica: Arc<Replica>, front: Arc<QueryQueue>, pipeline: &Pipeline) -> Self {
+    /// A memory on a log on Kafka. It does not extract; the caller makes `replica` follow the log.
+    pub fn with_replica(log: Arc<dyn Log>, replica: Arc<Replica>, queue: Arc<QueryQueue>, pipeline: &Pipeline) -> Self {
         let (forget, places) = (pipeline.forget.clone(), TurnLocator::default());
         let is_read_by_model = pipeline.extract.extractor == LLM;
-        Self { upkeep: None, front, replica, log, forget, is_read_by_model, places }
+        Self { background: None, queue, replica, log, forget, is_read_by_model, places }
     }
 
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
@@ -124,8 +132,8 @@ impl Memory {
         Ok(self.log.append_dead_letters(letters)?)
     }
 
-    /// Deletes a turn for good: no version of it comes back, and if it is put later, it is not kept. It is gone
-    /// from every answer once the memory reflects the deletion; see [`Self::wait_for`].
+    /// Deletes a turn for good: no version of it comes back, and if it is put later, it is not kept. No answer contains
+    /// it once the memory reflects the deletion; see [`Self::wait_for`].
     ///
     /// # Errors
     /// As [`Self::put`].
@@ -136,8 +144,8 @@ impl Memory {
     /// Deletes turns of a bank as one operation, as [`Self::forget`]. Repeating it is harmless.
     ///
     /// # Errors
-    /// As [`Self::put`], [`PipelineError::Held`] where a hold covers the bank, and [`PipelineError::Forget`] where the
-    /// key file cannot be read or the ledger cannot be written.
+    /// As [`Self::put`], [`PipelineError::Held`] if a hold covers the bank, and [`PipelineError::Forget`] if the key
+    /// file cannot be read or the ledger cannot be written.
     pub fn forget_all(
         &self,
         bank: &Bank,
@@ -146,8 +154,8 @@ impl Memory {
         erasure::forget_turns(&*self.log, &self.forget, bank, turns)
     }
 
-    /// Refuses where a hold covers the bank, as [`Self::forget`] does. [`Self::put`] does not: a deletion that a
-    /// platform sends is taken.
+    /// Fails if a hold covers the bank, as [`Self::forget`] does. [`Self::put`] does not check this: a deletion that a
+    /// platform sends is accepted.
     ///
     /// # Errors
     /// [`PipelineError::Held`].
@@ -155,8 +163,8 @@ impl Memory {
         erasure::check_hold(&self.forget, bank)
     }
 
-    /// The turns of a bank that a selector takes, in the order of time, each as last edited. An empty selector takes
-    /// all turns. Reads all records of the bank, for as long as somebody waits.
+    /// The turns of a bank that a selector selects, in time order, each as last edited. An empty selector selects all
+    /// turns. Reads all records of the bank, until no one waits any more.
     ///
     /// # Errors
     /// As [`Self::turns`]; [`PipelineError::Select`] for a selector that [`Selector::check`] refuses.
@@ -169,12 +177,12 @@ impl Memory {
         pipeline::selected_turns(&*self.log, bank, select, cancellation)
     }
 
-    /// The turns of a bank whose ids pass, in the order of time, each as last edited. Reads all records of the bank,
-    /// so use it for lists and not for questions. Ends early once nobody waits any more.
+    /// The turns of a bank whose ids pass, in time order, each as last edited. Reads all records of the bank, so use it
+    /// for lists and not for questions. Stops once no one waits any more.
     ///
     /// # Errors
-    /// [`PipelineError`] if the log failed; [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once nobody waits
-    /// any more.
+    /// [`PipelineError`] if the log failed; [`PipelineError::Cancelled`] or [`PipelineError::Deadline`] once no one
+    /// waits any more.
     pub fn turns(
         &self,
         bank: &Bank,
@@ -192,9 +200,9 @@ impl Memory {
         Ok(self.turns_by_ids(bank, &[turn.to_owned()])?.pop())
     }
 
-    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are
-    /// left out. Reads the records of these turns, and the bank's records that are new since this or one of the next
-    /// two methods was called last.
+    /// The turns of a bank with these ids, in time order, each as last edited. Ids that it does not hold are left out.
+    /// Reads the records of these turns, and the bank's records that are new since the last call of this or one of the
+    /// next two methods.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -233,9 +241,8 @@ impl Memory {
         pipeline::append_ms(&*self.log, bank, offset)
     }
 
-    /// The versions of a turn, oldest first; none if the memory does not hold the turn. Where edits erase what was said
-    /// before, only the last one. Reads the bank's partition
-    /// of the turns topic, up to the newest version.
+    /// The versions of a turn, oldest first; empty if the memory does not hold the turn. In a bank in which edits erase
+    /// the earlier text, only the last one. Reads the bank's partition of the turns topic, up to the newest version.
     ///
     /// # Errors
     /// As [`Self::turns`].
@@ -258,7 +265,7 @@ impl Memory {
     /// # Errors
     /// [`PipelineError`]; [`replica::refusal`] gives its code, and a message that names no other bank.
     pub async fn ask(&self, asked: QueryRequest) -> Result<Evidence, PipelineError> {
-        self.front.ask(asked).await
+        self.queue.ask(asked).await
     }
 
     /// As [`Self::ask`], for a caller without a runtime.
@@ -266,7 +273,7 @@ impl Memory {
     /// # Errors
     /// As [`Self::ask`].
     pub fn ask_and_wait(&self, asked: QueryRequest) -> Result<Evidence, PipelineError> {
-        self.front.ask_and_wait(asked)
+        self.queue.ask_and_wait(asked)
     }
 
     /// Whether this process follows, or will follow, every partition that `written` names.
@@ -277,7 +284,7 @@ impl Memory {
         written.partition_ends().all(|(partition, _)| exists(partition) && self.replica.holds(partition % partitions))
     }
 
-    /// Waits until answers reflect what was written. False if that took longer than `until`.
+    /// Waits until answers reflect what was written. False if that is not so by `until`.
     #[must_use]
     pub fn wait_for(&self, written: &WritePosition, until: Instant) -> bool {
         self.replica.wait_for(written, until)
@@ -298,8 +305,8 @@ impl Memory {
         Ok(end)
     }
 
-    /// The ends of the turns of some banks now: a read position reaches them, and lists then lack no turn of these
-    /// banks that is durable.
+    /// The current ends of the turns of some banks. A read position reaches them, and then lists contain every turn of
+    /// these banks that is durable now.
     ///
     /// # Errors
     /// [`PipelineError::Log`].
@@ -334,16 +341,16 @@ impl Memory {
         &self.replica
     }
 
-    /// Takes orders for the extraction. `None` if this memory only follows its log.
+    /// The sender of orders to the extraction. `None` if this memory only follows its log.
     #[must_use]
     pub fn extraction_orders(&self) -> Option<&ExtractionOrderSender> {
-        self.upkeep.as_ref().map(BackgroundTasks::orders)
+        self.background.as_ref().map(BackgroundTasks::orders)
     }
 
     /// The queue of its questions.
     #[must_use]
     pub fn query_queue(&self) -> &Arc<QueryQueue> {
-        &self.front
+        &self.queue
     }
 
     /// The durable log.
@@ -356,14 +363,14 @@ impl Memory {
     #[must_use]
     pub fn status(&self) -> MemoryStatus {
         let behind = |partition| self.log.read_position(partition).and_then(|at| self.log.lag(partition, at));
-        let status = self.upkeep.as_ref().map(BackgroundTasks::status).unwrap_or_default();
+        let status = self.background.as_ref().map(BackgroundTasks::status).unwrap_or_default();
         MemoryStatus { behind: (0..self.log.partitions()).filter_map(|p| behind(p).ok()).sum(), ..status }
     }
 
-    /// What retention did since the memory was opened; `None` without a rule, and where another process extracts.
+    /// What retention did since the memory was opened; `None` without a rule, and if another process extracts.
     #[must_use]
     pub fn retention(&self) -> Option<RetentionStatus> {
-        self.upkeep.as_ref().and_then(|upkeep| upkeep.status().retention)
+        self.background.as_ref().and_then(|background| background.status().retention)
     }
 
     /// What fails in the background, such as an endpoint that does not answer. It is tried again until
@@ -379,14 +386,14 @@ impl Memory {
         self.log.partitions()
     }
 
-    /// Ends the background, writes a snapshot if the pipeline names a place for snapshots, and releases the
-    /// directory. Turns that are not extracted yet stay in the log, and are extracted once it is opened again.
-    /// Dropping the memory does the same without the snapshot.
+    /// Ends the background threads, writes a snapshot if the pipeline names a place for snapshots, and releases the
+    /// directory. Turns that are not extracted yet stay in the log, and are extracted once it is opened again. Dropping
+    /// the memory does the same without the snapshot.
     ///
     /// # Errors
     /// [`PipelineError::Snapshot`]. Nothing is lost; the next start reads more of the log.
     pub fn close(mut self) -> Result<(), PipelineError> {
-        self.upkeep = None;
+        self.background = None;
         self.replica.snapshot().map(drop)
     }
 }

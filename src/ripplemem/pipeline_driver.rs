@@ -1,8 +1,8 @@
 //! A pipeline at work in this process, call by call.
 //!
-//! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the
-//! turns log has it; a process that was killed makes everything after that again from the logs. Starts
-//! no extraction by itself: `engine` does, for a memory that stays open.
+//! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the turns log has it;
+//! after a kill, everything behind the logs is made again from them. Starts no extraction by itself: [`super::Memory`]
+//! does.
 
 use crate::log_events;
 use std::{
@@ -33,7 +33,7 @@ use ingest::{
 use pipeline::{PipelineError, Progress, redacted_error};
 use replica::{QueryQueue, QueryRequest, Replica, ReplicaOptions, complete_explanation};
 
-/// Longest wait for a result of the language model, each of which ends it.
+/// Longest wait for a result of the language model; a result ends the wait.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A pipeline on its logs, driven call by call.
@@ -42,18 +42,18 @@ pub struct PipelineDriver {
     log: Arc<dyn Log>,
     replica: Arc<Replica>,
     extraction: ExtractionDriver,
-    /// Where nobody sends orders while it is driven call by call.
+    /// No one sends orders while it is driven call by call.
     orders: ExtractionOrderReceiver,
-    /// Those of questions, where they were opened before the memory.
+    /// The embedders of questions, if they were opened before the memory.
     embedders: Option<Arc<EmbedderPool>>,
     /// Started by the first question.
-    front: Mutex<Option<Arc<QueryQueue>>>,
+    queue: Mutex<Option<Arc<QueryQueue>>>,
 }
 
 impl PipelineDriver {
-    /// Opens the logs and brings the memory up to their end, from the newest snapshot where the
-    /// pipeline names a place for snapshots. On an embedded log it also writes snapshots there.
-    /// Acknowledged turns that are not extracted yet stay so until [`Self::catch_up`].
+    /// Opens the logs and brings the memory up to their end, from the newest snapshot if the pipeline names a place for
+    /// snapshots. On an embedded log it also writes snapshots there. Acknowledged turns that are not extracted yet stay
+    /// so until [`Self::catch_up`].
     ///
     /// # Errors
     /// [`PipelineError`] that names the file, or the partition and offset.
@@ -119,7 +119,7 @@ impl PipelineDriver {
         Ok(Self {
             pipeline: pipeline.clone(),
             embedders,
-            front: Mutex::default(),
+            queue: Mutex::default(),
             replica: Arc::new(replica),
             extraction,
             orders,
@@ -225,7 +225,7 @@ impl PipelineDriver {
             finished.left = left;
             let Some(model) = &self.extraction.extractors.model else { break };
             if model.is_paused() {
-                // After a backoff nothing more is sent; requests in flight still end.
+                // After a backoff nothing more is sent; requests in flight still finish.
                 model.pause();
             }
             if left == 0 || (in_flight == 0 && model.is_paused()) {
@@ -258,10 +258,10 @@ impl PipelineDriver {
         self.wait_for_model(progress)
     }
 
-    /// What became of each operation that forgot turns, the latest first.
+    /// The receipt of each operation that forgot turns, the latest first.
     ///
     /// # Errors
-    /// [`PipelineError`] where the log failed, or the key file cannot be read.
+    /// [`PipelineError`] if the log failed, or the key file cannot be read.
     pub fn receipts(&self) -> Result<Vec<Receipt>, PipelineError> {
         let settings = &self.pipeline.forget;
         let forgets = ForgetOperationStore::of(&*self.log, settings);
@@ -286,19 +286,19 @@ impl PipelineDriver {
     /// Recollects evidence for a question.
     ///
     /// # Errors
-    /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
+    /// [`PipelineError`] for an unknown bank or an empty question, or when a crate below fails.
     pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
         self.query_queue()?.ask_and_wait(QueryRequest::now(question.clone()))
     }
 
-    /// Where questions wait and are answered; started by the first call.
+    /// The queue where questions wait and are answered; started by the first call.
     ///
     /// # Errors
     /// [`PipelineError`] when the model cannot be opened, or no thread started.
     pub fn query_queue(&self) -> Result<Arc<QueryQueue>, PipelineError> {
-        let mut started = sync::lock(&self.front);
-        if let Some(front) = &*started {
-            return Ok(Arc::clone(front));
+        let mut started = sync::lock(&self.queue);
+        if let Some(queue) = &*started {
+            return Ok(Arc::clone(queue));
         }
         let embedders = match &self.embedders {
             Some(embedders) => Arc::clone(embedders),
@@ -311,8 +311,8 @@ impl PipelineDriver {
             durable.progress(partition).and_then(|at| durable.lag(partition, at.of(bank))).is_ok_and(|lag| lag > 0)
         };
         let (replica, threads) = (Arc::clone(&self.replica), self.pipeline.serve.threads);
-        let front = QueryQueue::start(replica, embedders, log, Arc::new(is_behind), threads)?;
-        Ok(Arc::clone(started.insert(Arc::new(front))))
+        let queue = QueryQueue::start(replica, embedders, log, Arc::new(is_behind), threads)?;
+        Ok(Arc::clone(started.insert(Arc::new(queue))))
     }
 
     /// Recollects evidence for a question from a bank as of a point of the past; see [`Replica::past`].
@@ -323,7 +323,7 @@ impl PipelineDriver {
         self.query_queue()?.ask_and_wait(QueryRequest { as_of: Some(at), ..QueryRequest::now(question.clone()) })
     }
 
-    /// Explains what the answer to a question does to a turn, as of a point of the past where one is given.
+    /// Explains what the answer to a question does with a turn; as of a point of the past if one is given.
     ///
     /// # Errors
     /// As [`Self::ask`] and [`Replica::past`].
@@ -339,7 +339,7 @@ impl PipelineDriver {
         complete_explanation(&*self.log, &self.replica, &question.bank, explained)
     }
 
-    /// The memory and the log, for those who share them.
+    /// The memory and the log, for callers that share them.
     pub(super) fn replica_and_log(&self) -> (Arc<Replica>, Arc<dyn Log>) {
         (Arc::clone(&self.replica), Arc::clone(&self.log))
     }
@@ -357,7 +357,7 @@ impl PipelineDriver {
     }
 }
 
-/// Has the memory follow what was written for a partition.
+/// Makes the memory follow what was written for a partition.
 fn follow(replica: &Replica, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
     while replica.follow(log, partition, |_, _, _| {})? {}
     Ok(())

@@ -213,8 +213,8 @@ fn the_digest_depends_on_no_number_of_shards_and_threads() {
     assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
 }
 
-/// Decision 4: if an export is read again by a reader that was fixed, this corrects what was read from it before, and
-/// an edit stays.
+/// Decision 4: if a corrected reader reads an export again, this corrects what was read from it before, and an edit
+/// stays.
 #[test]
 fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again() {
     let home = tempfile::tempdir().expect("a directory");
@@ -259,7 +259,7 @@ fn an_export_that_is_read_better_corrects_the_memory_when_it_is_ingested_again()
     assert_eq!(found[4], (expected[1].0, 0), "no older version undoes the edit");
 }
 
-/// Whatever comes first: a record of another model counts as wrong, and so does one whose vectors are too short.
+/// Even if it comes first, a record of another model counts as wrong, and so does one whose vectors are too short.
 #[test]
 fn the_first_record_of_a_memory_may_be_the_wrong_one() {
     let home = tempfile::tempdir().expect("a directory");
@@ -310,13 +310,13 @@ fn the_first_record_of_a_memory_may_be_the_wrong_one() {
         assert_eq!(model_of(&*log, Some(&model)).expect("read"), Some(model));
         drop((replica, log));
         if !knows {
-            // Nor do the turns that follow stop at it.
+            // The following turns do not stop at it either.
             ingest(&settings, &turns("b", "t", 5));
         }
     }
 }
 
-/// A shard is taken from its own snapshot: what is in the others' directories does not matter.
+/// A shard is loaded from its own snapshot: what is in the others' directories does not matter.
 #[test]
 fn a_shard_that_is_taken_reads_its_own_snapshot() {
     let home = tempfile::tempdir().expect("a directory");
@@ -419,7 +419,7 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     assert_eq!(hash(&replica, ours).expect("known"), expected);
     let elsewhere = hash(&replica, theirs).expect_err("another instance has it");
     assert!(matches!(elsewhere, PipelineError::OtherInstance { .. }), "{elsewhere}");
-    // A new membership begins with what it is assigned, and our partition is not among that.
+    // A new membership begins with its assigned partitions, and our partition is not among them.
     replica.assign(&[partition_of(&bank(theirs), 3)], true);
     assert_eq!(replica.revoked(), [partition]);
     assert_eq!(hash(&replica, ours).expect("it is held until it is left"), expected);

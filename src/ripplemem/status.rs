@@ -15,7 +15,7 @@ pub struct MemoryStatus {
     pub written: IngestReport,
     /// Closed windows that wait for the language model.
     pub waiting_for_model: u64,
-    /// What retention did since the memory was opened; none without a rule.
+    /// What retention did since the memory was opened; `None` without a rule.
     pub retention: Option<RetentionStatus>,
     /// What fails in the background. It is tried again until it succeeds.
     pub problem: Option<String>,

@@ -1,10 +1,9 @@
-//! The places of a bank's turns in the log: to read a page of turns, or one turn, only the records that hold them are
-//! read.
+//! Where a bank's turns are in the log: to read a page of turns, or one turn, only the records that hold them are read.
 //!
-//! In: a log, banks. Out: pages of their turns, turns by their ids, the number of turns with the first
-//! and the last time. For each bank that was asked for, memory holds the key and the offset of every record, and the
-//! time and a hash of the id of every turn. It holds no words. Every call reads all keys of its banks, and the records
-//! that are new since the last call; the first call about a bank reads every record. An answer is as of one moment.
+//! In: a log, banks. Out: pages of their turns, turns by their ids, the number of turns with the first and the last
+//! time. For each requested bank, memory holds the key and the offset of every record, and the time and a hash of the
+//! id of every turn. It holds no words. Every call reads all keys of its banks, and the records that are new since the
+//! last call; the first call for a bank reads every record. An answer is as of one moment.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,15 +22,15 @@ use types::{
     sync,
 };
 
-/// How often the records of an answer are looked for again because they changed in the meantime. After that, all
-/// records of the banks are read as of one moment.
+/// How often the records of an answer are located again because they changed in the meantime. After that, all records
+/// of the banks are read as of one moment.
 const ATTEMPTS: usize = 3;
 
-/// Which turns a page has, of those of some banks, the latest first.
+/// Which turns a page has, among those of some banks, the latest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnPageRequest {
-    /// If set, only turns said at this time or earlier, in milliseconds since 1970. The page then has all turns of this
-    /// very millisecond, and up to `limit` earlier ones.
+    /// If set, only turns said at this time or earlier, in milliseconds since 1970. The page then has all turns of
+    /// exactly this millisecond, and up to `limit` earlier ones.
     pub until_ms: Option<i64>,
     /// How many of the latest turns are left out.
     pub skip: usize,
@@ -42,7 +41,7 @@ pub struct TurnPageRequest {
 /// A page of turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnPage {
-    /// The turns, each as last edited, in the order of time. Turns of the same time are in the order of their banks.
+    /// The turns, each as last edited, in time order. Turns of the same time are in the order of their banks.
     pub turns: Vec<StoredTurn>,
     /// The number of turns on all pages.
     pub count: usize,
@@ -75,7 +74,7 @@ struct RecordLocation {
 /// The records of a bank, by key.
 type BankLocations = Arc<Vec<Arc<RecordLocation>>>;
 
-/// The places of the turns of each bank that was asked for.
+/// Where the turns of each requested bank are.
 #[derive(Default)]
 pub(super) struct TurnLocator {
     banks: Mutex<HashMap<Bank, BankLocations>>,
@@ -118,8 +117,7 @@ impl TurnLocator {
         Ok(TurnPage { turns, count })
     }
 
-    /// The turns of a bank with these ids, in the order of time, each as last edited. Ids that it does not hold are
-    /// left out.
+    /// The turns of a bank with these ids, in time order, each as last edited. Ids that it does not hold are left out.
     ///
     /// # Errors
     /// As [`Self::page`].
@@ -148,7 +146,7 @@ impl TurnLocator {
         Ok(all().min().zip(all().max()).map(|(first, last)| TurnSpan { count: all().count(), first, last }))
     }
 
-    /// The current places of all turns of some banks.
+    /// Where all turns of some banks are now.
     fn places(&self, log: &dyn Log, banks: &[Bank]) -> Result<Vec<BankLocations>, PipelineError> {
         banks.iter().map(|bank| self.of_bank(log, bank)).collect()
     }
@@ -189,7 +187,7 @@ impl TurnLocator {
             return Err(problem);
         }
         let mut found = found.into_inner();
-        // The log may ask about all records before it reads one.
+        // The log may call `is_new` for all records before it reads one.
         found.sort_by(|a: &Arc<RecordLocation>, b| a.key.cmp(&b.key));
         let found: BankLocations = Arc::new(found);
         let mut banks = sync::lock(&self.banks);
@@ -201,8 +199,8 @@ impl TurnLocator {
         Ok(found)
     }
 
-    /// The turns of all records that have a wanted turn, in the order of time; `None` if one of these records has
-    /// changed since `places` were found.
+    /// The turns of all records that have a wanted turn, in time order; `None` if one of these records has changed
+    /// since `places` were found.
     fn read(
         &self,
         log: &dyn Log,

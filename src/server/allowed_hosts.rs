@@ -1,9 +1,9 @@
 //! The names under which an address is reached.
 //!
-//! In: the head of a request. Out: whether it is for this service, and not from a page of another
-//! origin. Another host's name means that a browser was made to resolve another site's name to this
-//! machine; another origin that a page of another site, or of another port of this machine, asks. A person who follows a
-//! link to the console comes from any page.
+//! In: the head of a request. Out: whether it is for this service, and not from a page of another origin. A Host of
+//! another name means that a browser was made to resolve another site's name to this machine. Another Origin means that
+//! a page of another site, or of another port of this machine, sends the request. A link to the console may be on any
+//! page.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -12,26 +12,26 @@ use axum::{
     http::{HeaderName, Method, header},
 };
 
-/// Whether the page that asks is of this origin, as browsers say.
+/// The header in which browsers say whether the page that sends a request is of this origin.
 const FETCHED_BY: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// What browsers say there for a page of this origin, and where no page asks, as for an address that was typed.
+/// Its values for a page of this origin, and if no page sends the request, as for an address that was typed.
 const OF_US: [&str; 2] = ["same-origin", "none"];
-/// What browsers say of a link that a person follows, and of a redirect.
+/// The headers, with their values, of a request for a link that a person follows, or for a redirect.
 const NAVIGATED: [(HeaderName, &str); 2] =
     [(HeaderName::from_static("sec-fetch-mode"), "navigate"), (HeaderName::from_static("sec-fetch-dest"), "document")];
 
 /// The names of an address.
 #[derive(Debug, Clone)]
 pub(super) struct AllowedHosts {
-    /// In lower case; none where any name will do.
+    /// In lower case; `None` if any name is allowed.
     names: Option<Arc<[String]>>,
-    /// Whether links of other sites lead here.
+    /// Whether links on other sites may lead here.
     takes_links: bool,
 }
 
 impl AllowedHosts {
-    /// Those of an address, and `more` names, with its port and without. Only a loopback address is also
-    /// reached as `localhost`.
+    /// The names of an address, and `more` names, with its port and without. Only a loopback address is also reached as
+    /// `localhost`.
     pub(super) fn of(address: SocketAddr, more: &[String]) -> Self {
         let port = address.port();
         let mut names = vec![address.to_string()];
@@ -40,26 +40,26 @@ impl AllowedHosts {
         }
         for name in more.iter().map(|name| name.to_ascii_lowercase()) {
             names.push(format!("{name}:{port}"));
-            // A client leaves the port out where it is that of the scheme, and a proxy may too.
+            // A client leaves out the port if it is that of the scheme, and a proxy may, too.
             names.push(name);
         }
         Self { names: Some(names.into()), takes_links: false }
     }
 
-    /// The same for a page: a link of another site may lead to it. It does nothing but show itself.
+    /// The same names, for a page to which links on other sites may lead: the page does nothing but show itself.
     #[cfg(any(test, feature = "console"))]
     pub(super) fn for_pages(self) -> Self {
         Self { takes_links: true, ..self }
     }
 
-    /// Those of an address for monitoring. One that is reached from elsewhere is called by whatever name a
-    /// monitoring system knows it by, and shows nothing that a foreign page may not see.
+    /// The names of an address for monitoring. If other machines reach it, any name is allowed: a monitoring system
+    /// chooses the name, and a page of another site may see what is shown there.
     pub(super) fn for_monitoring(address: SocketAddr, more: &[String]) -> Self {
         if address.ip().is_loopback() { Self::of(address, more) } else { Self { names: None, takes_links: false } }
     }
 
-    /// Why a request is refused, if it is. What stands twice, or in the target beside the header, might be read
-    /// otherwise by a proxy in front: all of it has to name this service.
+    /// Why a request is refused, if it is. A proxy in front might read another one of two headers, or the target
+    /// instead of the header: each header may be given only once, and header and target must both name this service.
     pub(super) fn refusal(&self, request: &Request) -> Option<&'static str> {
         let Some(names) = &self.names else { return None };
         let headers = request.headers();
@@ -76,7 +76,7 @@ impl AllowedHosts {
             );
         }
         let mut of_pages = all(header::ORIGIN).map(|origin| origin.split_once("://").map(|(_, host)| host));
-        // A browser names no origin where a page only shows something, such as a picture, and says so here.
+        // A browser sends no origin if a page only shows something, such as a picture, but it sends this header.
         let has_origin = all(header::ORIGIN).count() > 0;
         let is = |value: &str, known: &str| value.eq_ignore_ascii_case(known);
         // Another port of this machine is `same-site`.

@@ -1,9 +1,9 @@
 //! The service on an embedded log: a memory that stays open, reached over HTTP.
 //!
-//! In: a pipeline with an embedded log and `http.listen`. Out: answers at that address until `stop`; a file
-//! that it names as its source is read to the end meanwhile, platforms are followed. The directory's lock is
-//! the lease of every source. At the end requests that have begun are answered, a snapshot is written, and
-//! the directory is free. A kill loses nothing that was acknowledged.
+//! In: a pipeline with an embedded log and `http.listen`. Out: answers at that address until `stop`. A file that the
+//! pipeline names as its source is read to its end meanwhile, and its platforms are followed. The directory's lock is
+//! the lease of every source. At the end, requests that have begun are answered, a snapshot is written, and the
+//! directory is released. A kill loses nothing that was acknowledged.
 
 use crate::log_events;
 use std::{
@@ -29,8 +29,8 @@ use types::{
 };
 
 /// The longest time until a stop is noticed.
-const LOOK: Duration = Duration::from_millis(250);
-/// Time between two measurements of what no event tells.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The time between two measurements of values that no event reports.
 const MEASURE: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`. `progress` receives how far opening is.
@@ -82,7 +82,7 @@ pub(super) fn run(
                 meter.count(&state.metrics);
                 measured = Instant::now();
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     });
     served.close()?;

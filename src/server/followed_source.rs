@@ -1,7 +1,7 @@
 //! A live source that this process follows: its log lines and its metrics.
 //!
-//! In: a source, its webhooks, and who follows it. Out: a log line where something changes; a problem that
-//! repeats is said once. Requests of the platform are let in for as long as the source is followed.
+//! In: a source, its webhooks, and who follows it. Out: a log line for each change; a problem that repeats is logged
+//! once. Requests of the platform are admitted while the source is followed.
 
 use crate::log_events;
 use std::{sync::Arc, time::Duration};
@@ -15,8 +15,8 @@ use pipeline::PipelineError;
 use sources::live::{LiveSource, WebhookDelivery};
 use types::config::{LiveSourceSettings, Pipeline};
 
-/// Checks the sources of a pipeline as far as that goes without their platforms, and reads the secrets of
-/// their webhooks.
+/// Checks the sources of a pipeline as far as that is possible without their platforms, and reads the secrets of their
+/// webhooks.
 pub(super) fn open(pipeline: &Pipeline) -> Result<Arc<Webhooks>, ServeError> {
     pipeline.live.iter().try_for_each(LiveSource::check).map_err(PipelineError::from)?;
     Ok(Arc::new(Webhooks::open(&pipeline.live).map_err(PipelineError::from)?))
@@ -30,7 +30,7 @@ pub(super) struct FollowedSource<'a> {
 }
 
 impl FollowedSource<'_> {
-    /// Has `follow` follow it.
+    /// Runs `follow` for the source, and logs and counts its events.
     pub(super) fn follow_with(
         &self,
         follow: impl FnOnce(

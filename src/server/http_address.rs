@@ -1,8 +1,8 @@
 //! Where the process that has a directory open is reached, written beside the directory's lock.
 //!
-//! In: the address of a listener, and the token of the commands where it asks for one. Out: the file
-//! `http.address`, for the commands of the same directory and of the same user. It names its process, so
-//! that an address that a killed process left is never taken for another's.
+//! In: the address of a listener, and the token of the commands if it requires one. Out: the file `http.address`, for
+//! the commands of the same directory and of the same user. It names its process, so that an address that a killed
+//! process left is never taken for another's.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ const FILE: &str = "http.address";
 
 /// Writes the address of this process. Nobody but its owner may read the file.
 pub(super) fn write(directory: &Path, address: &str, token: Option<&TokenSecret>) -> io::Result<()> {
-    // A log on Kafka keeps nothing there yet.
+    // With a log on Kafka, the directory may not exist yet.
     create_private(directory)?;
     // Renamed into its place, so that nobody reads half of it.
     let mut draft = tempfile::NamedTempFile::new_in(directory)?;
@@ -31,7 +31,7 @@ pub(super) fn write(directory: &Path, address: &str, token: Option<&TokenSecret>
 pub(super) fn remove(directory: &Path) {
     let own = format!("process {}", std::process::id());
     if address_of(directory, &own).is_some() {
-        // One that stays names a process that is gone.
+        // If this fails, the file names a process that has ended.
         drop(fs::remove_file(directory.join(FILE)));
     }
 }
@@ -41,12 +41,11 @@ pub(super) fn remove(directory: &Path) {
 pub struct HttpAddress {
     /// Its loopback address.
     pub address: String,
-    /// The token to show, where one is asked for.
+    /// The token to show, if one is required.
     pub token: Option<String>,
 }
 
-/// The address of the process that has the directory open, such as `process 4711`; None where it serves
-/// none.
+/// The address of the process `holder`, such as `process 4711`, which has the directory open; `None` if it serves none.
 #[must_use]
 pub fn address_of(directory: &Path, holder: &str) -> Option<HttpAddress> {
     let text = fs::read_to_string(directory.join(FILE)).ok()?;
@@ -56,8 +55,8 @@ pub fn address_of(directory: &Path, holder: &str) -> Option<HttpAddress> {
     (process == holder).then_some(HttpAddress { address, token })
 }
 
-/// The address of the last service on Kafka that names this directory and has not been stopped; None where none
-/// has. A killed service leaves its address behind: no process answers there.
+/// The address of the last service on Kafka that names this directory and has not been stopped; `None` if there is
+/// none. A killed service leaves its address behind: no process answers there.
 #[must_use]
 pub fn running_address(directory: &Path) -> Option<HttpAddress> {
     let text = fs::read_to_string(directory.join(FILE)).ok()?;

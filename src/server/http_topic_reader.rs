@@ -14,7 +14,7 @@ struct HttpTopicReader {
     process: MemoryHttpClient,
     directory: PathBuf,
     topic: String,
-    /// As a view that opens the directory itself is called.
+    /// The name that a view has which opens the directory itself.
     name: String,
     partitions: u32,
 }

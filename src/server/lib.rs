@@ -2,17 +2,17 @@
 //!
 //! In: a pipeline. Out: a memory that others reach, until the service is asked to stop.
 //!
-//! `service` runs it, on a log in a directory (`embedded_service`, with the memory that is `served_memory` there) or on
-//! Kafka (`kafka`; `without_kafka` stands in for it in a build without that feature); `service_state` is what its
-//! threads share. `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do
-//! what, `quota` how much at once, `allowed_hosts` checks for whom a request is, `public_routes` has what asks for no
-//! token, `console` the page for people and the server of a report, `systemd_notify` tells systemd that it has started,
-//! and `http_address` tells the commands of the same machine where it listens; they call it through
-//! `memory_http_client`, and read its log through `http_topic_reader`. `followed_source` are the chat platforms that it
-//! follows, `webhooks` what they send. `subscriptions` are questions that stay. `mcp` gives agents tools on such a
-//! memory, `mem0` the routes that Mem0's client calls. `request_trace` has the spans of log lines, `telemetry` the
-//! metrics, `recent_questions` how long questions take now, `log_ends` how far the log is, `single_flight` what is
-//! known while it does not answer, and `topic_tap` shows records to people.
+//! `service` runs it, on a log in a directory (`embedded_service`, whose open memory is a `served_memory`) or on Kafka
+//! (`kafka`; `without_kafka` replaces it in a build without that feature). `service_state` is what its threads share.
+//! `api` has the calls of every interface: `v1` serves them over HTTP, `mcp` as tools for agents, `mem0` as the routes
+//! of Mem0's client. `access` decides who may do what, `quota` limits how much is in use at once, `allowed_hosts`
+//! checks a request's Host and Origin, `public_routes` has the routes without a token, `console` the page for people
+//! and the server of a report. `systemd_notify` tells systemd that the service has started. `http_address` tells the
+//! commands on the same machine where it listens; they call it through `memory_http_client`, and read its log through
+//! `http_topic_reader`. `followed_source` follows chat platforms, and `webhooks` takes what they send. `subscriptions`
+//! are questions and banks that are followed. `request_trace` has the spans of log lines, `telemetry` the metrics,
+//! `recent_questions` the times of recent questions, `log_ends` how far the log is, `single_flight` what is known while
+//! it does not answer, and `topic_tap` shows records to people.
 
 pub mod access;
 mod allowed_hosts;

@@ -1,7 +1,7 @@
 //! How far the turns of a log reach, and how far they are extracted.
 //!
 //! In: a log. Out: for each partition its end, and how many turns before it are not extracted. After the first request
-//! that the cluster does not answer no other is sent: each would wait as long.
+//! that the cluster does not answer, no other is sent: each would wait as long.
 
 use logs::{Log, LogError, Topic, WritePosition, partition_of};
 use types::model::Bank;
@@ -13,14 +13,14 @@ pub(crate) struct LogEnds(Vec<PartitionEnd>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PartitionEnd {
     end: u64,
-    /// The first offset that is not extracted, where that is known.
+    /// The first offset that is not extracted, if it is known.
     position: Option<u64>,
-    /// How many offsets there are from the position on; 0 when none of them holds a turn.
+    /// How many offsets there are from the position on; 0 if none of them holds a turn.
     lag: Option<u64>,
 }
 
 impl LogEnds {
-    /// Those of a log. `followed` gives the read positions that are known without asking the log.
+    /// The ends of a log's partitions. `followed` gives the read positions that are known without asking the log.
     ///
     /// # Errors
     /// The first [`LogError::Cluster`], and any error about an end.
@@ -48,7 +48,7 @@ impl LogEnds {
         written
     }
 
-    /// Turns that are not extracted, of the partitions where that is known.
+    /// Turns that are not extracted, of the partitions for which that is known.
     pub(crate) fn behind(&self) -> u64 {
         self.0.iter().filter_map(|of| of.lag).sum()
     }
@@ -76,7 +76,7 @@ impl PartitionEnd {
     }
 }
 
-/// `None` where only this is not known, such as a read position that cannot be read.
+/// `None` if only this is unknown, for example because a read position cannot be read.
 fn none_if_unknown(found: Result<u64, LogError>) -> Result<Option<u64>, LogError> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -106,3 +106,18 @@ pub(crate) fn no_token_valid() {
 pub(crate) fn listening(address: std::net::SocketAddr, url: String) {
     info!(%address, url, "listening");
 }
+
+/// The memory of the tools on standard output cannot be opened or closed.
+pub(crate) fn tools_failed(problem: &str) {
+    error!("{problem}");
+}
+
+/// Another process has the directory open, and the tools on standard output ask it.
+pub(crate) fn directory_held(directory: std::path::Display<'_>, address: &str, holder: &str) {
+    info!(%directory, address, "{holder} has the directory open; it is asked");
+}
+
+/// A service begins to start.
+pub(crate) fn service_starting(pipeline: &str, on_kafka: bool, directory: std::path::Display<'_>) {
+    info!(version = env!("CARGO_PKG_VERSION"), pipeline, on_kafka, %directory, "starting");
+}

@@ -27,7 +27,7 @@ pub enum MemoryHttpError {
     /// The process says why.
     #[error("{}", .0.detail)]
     Problem(ApiProblem),
-    /// The process has ended, or breaks off.
+    /// The process has ended, or breaks the connection.
     #[error("{url}: {problem}; the process that had the memory open has ended; ask again")]
     Gone {
         /// What was called.
@@ -68,7 +68,7 @@ impl MemoryHttpClient {
         read(url, request.send(&body))
     }
 
-    /// A call whose parameters stand in the query.
+    /// A call whose parameters are in the query.
     ///
     /// # Errors
     /// [`MemoryHttpError`].
@@ -102,7 +102,7 @@ impl MemoryHttpClient {
         read(self.url(path), self.shown(request).query_pairs(given).call())
     }
 
-    /// A request with the token, where one is asked for.
+    /// A request with the token, if one is required.
     fn shown<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.address.token {
             Some(token) => request.header("Authorization", format!("Bearer {token}")),

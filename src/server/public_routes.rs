@@ -1,8 +1,8 @@
-//! The routes that ask for no token, all of them.
+//! All routes that need no token.
 //!
-//! In: requests. Out: whether the service lives and is ready, its metrics, what platforms send, and the files of
-//! the console. No response contains anything from a bank, and none starts work. All of them answer under the names
-//! of their address alone, but for requests of platforms, which come under any name, since their signature is checked.
+//! In: requests. Out: whether the service lives and is ready, its metrics, what platforms send, and the files of the
+//! console. No response contains anything from a bank, and none starts work. They answer only under the names of their
+//! address; a request of a platform may use any name, since its signature is checked.
 //!
 //! `http.listen` has [`routes`]; `metrics.listen` has [`with_metrics`], for a monitoring system that has no token.
 
@@ -26,7 +26,7 @@ use super::{
 };
 use types::config::Pipeline;
 
-/// Those beside the interface. `connections` is how many the listener has.
+/// The public routes of `http.listen`. `connections` is the listener's limit.
 pub(super) fn routes(state: &Arc<ServiceState>, hosts: AllowedHosts, connections: usize) -> Router {
     let routes = of_every_listener(state, hosts.clone(), connections);
     // A browser sends no token when it opens an address, so the page has to be here.
@@ -45,13 +45,13 @@ fn of_every_listener(state: &Arc<ServiceState>, hosts: AllowedHosts, connections
     with_host_check(health, hosts).merge(webhooks::routes(Arc::clone(&state.webhooks), connections))
 }
 
-/// Those of a listener for monitoring.
+/// The routes of a listener for monitoring.
 fn with_metrics(state: &Arc<ServiceState>, hosts: AllowedHosts, connections: usize) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(state));
     with_host_check(metrics, hosts.clone()).merge(of_every_listener(state, hosts, connections))
 }
 
-/// Listens at `metrics.listen`, where it is set.
+/// Listens at `metrics.listen`, if it is set.
 ///
 /// # Errors
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
@@ -81,7 +81,7 @@ async fn ready(Shared(state): Shared<Arc<ServiceState>>) -> (StatusCode, String)
     }
 }
 
-/// Routes that answer under these names alone.
+/// Routes that answer only under these names.
 pub(super) fn with_host_check(routes: Router, hosts: AllowedHosts) -> Router {
     routes.layer(middleware::from_fn_with_state(hosts, checked))
 }

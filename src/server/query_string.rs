@@ -1,7 +1,7 @@
 //! The parameters of a query.
 //!
-//! In: the query of an address. Out: names and values in order, or what is wrong. Bytes that are no text are never
-//! replaced by something else, which would name another turn than was asked for.
+//! In: the query of an address. Out: names and values in order, or what is wrong. Bytes that are not text are never
+//! replaced by other text, which could name another turn.
 
 use percent_encoding::percent_decode_str;
 

@@ -30,7 +30,7 @@ impl QuotaLimits {
     }
 }
 
-/// The messages for a full quota; the limit stands in front of them.
+/// The messages for a full quota; the number of the limit precedes them.
 pub struct QuotaRefusals {
     /// In all.
     pub all: &'static str,
@@ -54,13 +54,13 @@ struct UsedShares {
 /// What one request has in use; free again when this is dropped.
 pub struct QuotaShare {
     quota: Arc<Quota>,
-    /// None for those whom the service trusts: only what is used in all limits them.
+    /// `None` if only the limit in all applies, as for senders that the service trusts.
     sender: Option<String>,
     used: usize,
 }
 
 impl Quota {
-    /// Nothing in use. `refusals` is what is said where nothing is free.
+    /// A quota of which nothing is in use. `refusals` are the messages when nothing is free.
     #[must_use]
     pub fn new(limits: QuotaLimits, refusals: QuotaRefusals) -> Arc<Self> {
         Arc::new(Self { limits, refusals, used: Mutex::default() })
@@ -72,7 +72,7 @@ impl Quota {
         self.limits
     }
 
-    /// A share of nothing yet, which grows. `sender` names whose it is, such as a token.
+    /// An empty share, which can grow. `sender` names its owner, such as a token.
     #[must_use]
     pub fn share(self: &Arc<Self>, sender: Option<&str>) -> QuotaShare {
         QuotaShare { quota: Arc::clone(self), sender: sender.map(str::to_owned), used: 0 }
@@ -81,7 +81,7 @@ impl Quota {
     /// A share of one.
     ///
     /// # Errors
-    /// [`ProblemCode::Busy`] where none is free.
+    /// [`ProblemCode::Busy`] if none is free.
     pub fn take(self: &Arc<Self>, sender: Option<&str>) -> Result<QuotaShare, ApiProblem> {
         let mut share = self.share(sender);
         share.grow(1)?;
@@ -93,7 +93,7 @@ impl QuotaShare {
     /// Takes more.
     ///
     /// # Errors
-    /// [`ProblemCode::Busy`] where there is not as much.
+    /// [`ProblemCode::Busy`] if less than that is free.
     pub fn grow(&mut self, more: usize) -> Result<(), ApiProblem> {
         let Quota { limits, refusals, used } = &*self.quota;
         let mut used = sync::lock(used);

@@ -1,8 +1,8 @@
 //! How long the questions of the last minutes took.
 //!
 //! In: how long each question took, from its arrival to its answer or refusal. Out: how many there were since the
-//! start, and what half and nearly all of the last minutes' took at most. The histogram of the metrics has all since
-//! the start, in buckets. Nothing here says who asked, or what.
+//! start, and the median and the 99th percentile of the last minutes. The histogram of the metrics has all since the
+//! start, in buckets. Nothing here says who asked, or what.
 
 use std::{
     collections::VecDeque,
@@ -51,7 +51,7 @@ impl RecentQuestions {
         sync::lock(&self.0).total
     }
 
-    /// Of the questions of the last five minutes, of the last 4,096 at most; `None` without any.
+    /// The percentiles of the last five minutes, over at most the last 4,096 questions; `None` without questions.
     pub(super) fn percentiles(&self, now: Instant) -> Option<DurationPercentiles> {
         let mut taken = sync::lock(&self.0);
         while taken.recent.front().is_some_and(|(ended, _)| now.duration_since(*ended) > RECENT) {

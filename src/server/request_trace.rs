@@ -1,4 +1,4 @@
-//! The trace of the request that a task answers, and the spans that log lines stand in.
+//! The trace of the request that a task answers, and the spans of log lines.
 //!
 //! In: headers and banks. Out: spans with the id of the client's trace. No span holds a word of a question.
 
@@ -20,7 +20,7 @@ pub(super) fn current() -> Option<TraceParent> {
     TRACE.try_with(Clone::clone).ok().flatten()
 }
 
-/// The span of a request over HTTP. Of its path the pattern alone: a query names banks.
+/// The span of a request over HTTP. It names only the pattern of the path, because a query names banks.
 pub(super) fn request_span(method: &str, path: &str, trace: Option<&TraceParent>) -> Span {
     let span = info_span!("request", method, path, trace_id = Empty);
     record(&span, trace);

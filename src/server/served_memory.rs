@@ -1,8 +1,8 @@
 //! A memory that is open here, and that other processes reach over HTTP.
 //!
-//! In: a pipeline with an embedded log, an address. Out: its calls, for this process and, at the address that
-//! stands beside the directory's lock, for others. At the end requests that have begun are answered, a
-//! snapshot is written, and the directory is free. A kill loses nothing that was acknowledged.
+//! In: a pipeline with an embedded log, an address. Out: its calls, for this process and, at the address that is
+//! written beside the directory's lock, for others. At the end, requests that have begun are answered, a snapshot is
+//! written, and the directory is released. A kill loses nothing that was acknowledged.
 
 use crate::log_events;
 use std::sync::{Arc, atomic::Ordering};
@@ -39,7 +39,7 @@ impl ServedMemory {
         let options = MemoryOptions { edges: None, tell: Box::new(move |event| heard.note(event)), progress };
         let memory = Arc::new(Memory::open_with(pipeline, options)?);
         state.replica.get_or_init(|| Arc::clone(memory.replica()));
-        state.front.get_or_init(|| Arc::downgrade(memory.query_queue()));
+        state.queue.get_or_init(|| Arc::downgrade(memory.query_queue()));
         if let Some(orders) = memory.extraction_orders().filter(|_| extracts_by_model(pipeline)) {
             state.orders.get_or_init(|| orders.clone());
         }
@@ -47,7 +47,7 @@ impl ServedMemory {
         let (log, served) = (Arc::clone(memory.log()), Some(Arc::clone(&memory)));
         let parts = ServerParts { state: Arc::clone(state), log, memory: served, holders: None };
         let serving = v1::start(pipeline, listen, parts)?;
-        // It has a memory, as was said.
+        // `parts` has a memory, so the server has its calls.
         let api = serving.api.clone().ok_or(ServeError::Ended("the service"))?;
         Ok(Self { memory, api, serving })
     }
@@ -60,7 +60,7 @@ impl ServedMemory {
         &self.api
     }
 
-    /// Ends it.
+    /// Ends the server, and closes the memory.
     ///
     /// # Errors
     /// [`ServeError`] of the snapshot; nothing is lost.

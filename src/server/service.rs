@@ -3,9 +3,8 @@
 //! In: a pipeline. Out: turns taken, a memory kept, questions answered, until `stop`. Health and metrics answer from
 //! the first moment, also while the memory is loaded.
 
+use crate::log_events;
 use std::sync::{Arc, atomic::AtomicBool};
-
-use tracing::info;
 
 use super::{
     ServeError, embedded_service, followed_source, kafka, public_routes, service_state::ServiceState, systemd_notify,
@@ -20,12 +19,12 @@ use types::config::{LogKind, Pipeline};
 pub fn run(pipeline: &Pipeline, stop: &AtomicBool, progress: &mut dyn FnMut(Progress)) -> Result<(), ServeError> {
     let by_group = pipeline.log.kind == LogKind::Kafka;
     let directory = pipeline.log.directory.display();
-    info!(version = env!("CARGO_PKG_VERSION"), pipeline = pipeline.name, on_kafka = by_group, %directory, "starting");
+    log_events::service_starting(&pipeline.name, by_group, directory);
     let state = Arc::new(ServiceState::new(pipeline, followed_source::open(pipeline)?, by_group));
     // It ends with the service.
     let _monitoring = public_routes::start(pipeline, &state)?;
     if by_group {
-        // It takes up its work whenever the cluster answers, which may be hours later.
+        // The service begins its work once the cluster answers, which may be hours later.
         systemd_notify::notify_started();
         kafka::run(pipeline, &state, stop)
     } else {

@@ -1,7 +1,7 @@
 //! What the threads of a service share: its metrics, whether it is ready, and what it cannot do.
 //!
-//! In: what happens behind the memory and at its log. Out: metrics, readiness, and the state of each partition's
-//! extraction. Nothing here names a bank or holds a word of what was said.
+//! In: events of the memory and of its log. Out: metrics, readiness, and the state of each partition's extraction.
+//! Nothing here names a bank or holds a word of what was said.
 
 use crate::log_events;
 use std::{
@@ -36,7 +36,7 @@ use types::{
     sync,
 };
 
-/// Bytes of a context a token, on average.
+/// The average number of bytes of a context per token.
 const BYTES_A_TOKEN: f64 = 4.0;
 
 /// What the threads of a service share.
@@ -50,19 +50,19 @@ pub(super) struct ServiceState {
     pub(super) joined: AtomicBool,
     /// The memory, once it is open; never without the role `serve`.
     pub(super) replica: OnceLock<Arc<Replica>>,
-    /// Where questions wait, once they are answered; it ends before this does.
-    pub(super) front: OnceLock<Weak<QueryQueue>>,
-    /// Takes orders, where a language model extracts here.
+    /// The query queue, once questions are answered; it is dropped before this.
+    pub(super) queue: OnceLock<Weak<QueryQueue>>,
+    /// Takes orders for the extraction, if a language model extracts here.
     pub(super) orders: OnceLock<ExtractionOrderSender>,
     /// Takes what platforms send to their sources.
     pub(super) webhooks: Arc<Webhooks>,
-    /// How the live sources that this process follows are.
+    /// The states of the live sources that this process follows.
     pub(super) sources: SourceStatuses,
     /// `log.directory`.
     directory: PathBuf,
     /// The partitions that are extracted here.
     extraction: Mutex<ExtractionStatus>,
-    /// How far the log is, as it was found last.
+    /// The ends of the log, as they were found last.
     ends: SingleFlight<LogEnds>,
     /// Why the log refuses turns.
     refusing: Mutex<Option<String>>,
@@ -70,12 +70,12 @@ pub(super) struct ServiceState {
     no_snapshot: Mutex<Option<String>>,
     /// On Kafka, how many entries of operations that forget turns cannot be read.
     unreadable_operations: AtomicUsize,
-    /// On Kafka, what retention did; none where it does not run.
+    /// On Kafka, what retention did; `None` if it does not run.
     pub(super) retention: Mutex<Option<RetentionStatus>>,
 }
 
 impl ServiceState {
-    /// At the start of a service.
+    /// The state at the start of a service.
     pub(super) fn new(pipeline: &Pipeline, webhooks: Arc<Webhooks>, by_group: bool) -> Self {
         let has = |role| pipeline.roles.contains(&role);
         Self {
@@ -84,7 +84,7 @@ impl ServiceState {
             loaded: AtomicBool::new(!has(ServiceRole::Serve)),
             joined: AtomicBool::new(!by_group || !has(ServiceRole::Extract)),
             replica: OnceLock::new(),
-            front: OnceLock::new(),
+            queue: OnceLock::new(),
             orders: OnceLock::new(),
             webhooks,
             sources: SourceStatuses::default(),
@@ -98,7 +98,7 @@ impl ServiceState {
         }
     }
 
-    /// What a service waits for that cannot answer yet.
+    /// What the service waits for before it can answer; `None` if it can.
     pub(super) fn loading(&self) -> Option<&'static str> {
         if !self.loaded.load(Ordering::Relaxed) {
             return Some("the memory to be loaded");
@@ -110,8 +110,8 @@ impl ServiceState {
         has_fallen.then_some("the memory, whose shards have all panicked; each is loaded again")
     }
 
-    /// What a service that is not ready waits for: it cannot answer yet, or its log refuses writes until somebody
-    /// mends it. An endpoint or a cluster that is away comes back by itself, and what is durable waits for it.
+    /// What a service that is not ready waits for: to be able to answer, or for a person to fix the log, which refuses
+    /// writes. An unavailable endpoint or cluster comes back by itself, and what is durable waits for it.
     pub(super) fn waiting_for(&self) -> Option<String> {
         if let Some(what) = self.loading() {
             return Some(what.to_owned());
@@ -128,7 +128,7 @@ impl ServiceState {
         })
     }
 
-    /// The partitions of the memory that stand still before a record that cannot be read, each with its offset. The
+    /// The partitions of the memory that are stalled before a record that cannot be read, each with its offset. The
     /// others answer, so the service is ready.
     pub(super) fn stalled_partitions(&self) -> Option<String> {
         let shards = self.replica.get().map(|replica| replica.shards()).unwrap_or_default();
@@ -145,7 +145,7 @@ impl ServiceState {
         })
     }
 
-    /// Takes what happens behind an open memory.
+    /// Takes note of an event of the open memory.
     pub(super) fn note(&self, event: &MemoryEvent<'_>) {
         match event {
             MemoryEvent::Extraction(event) => self.note_extraction(event),
@@ -153,7 +153,7 @@ impl ServiceState {
         }
     }
 
-    /// Takes what happens while turns are extracted.
+    /// Takes note of an event of the extraction.
     pub(super) fn note_extraction(&self, event: &ExtractionEvent) {
         let metrics = &self.metrics;
         match event {
@@ -180,7 +180,7 @@ impl ServiceState {
         metrics.owned.set(extraction.positions().filter(|(_, position)| position.is_some()).count() as i64);
     }
 
-    /// Takes the result of an attempt to write snapshots.
+    /// Takes note of an attempt to write snapshots.
     pub(super) fn note_snapshot(&self, is_written: &Result<bool, PipelineError>, took: Duration) {
         let metrics = &self.metrics;
         match is_written {
@@ -195,7 +195,7 @@ impl ServiceState {
         *sync::lock(&self.no_snapshot) = is_written.as_ref().err().map(|error| format!("no snapshot: {error}"));
     }
 
-    /// Takes the answer to a question, or the code of its refusal, and how long it took.
+    /// Takes note of the answer to a question, or of the code of its refusal, and of how long it took.
     pub(super) fn note_answer(&self, answer: Result<&Evidence, &'static str>, took: Duration) {
         let (metrics, seconds) = (&self.metrics, took.as_secs_f64());
         let outcome = answer.err().unwrap_or("answered");
@@ -218,7 +218,7 @@ impl ServiceState {
         log_events::question_answered(outcome, seconds, supported, units, tokens as u64);
     }
 
-    /// Takes the result of a write to the log.
+    /// Takes note of the result of a write to the log.
     pub(super) fn note_write<T>(&self, written: &Result<T, PipelineError>) {
         match written {
             Ok(_) => *sync::lock(&self.refusing) = None,
@@ -232,7 +232,7 @@ impl ServiceState {
         sync::lock(&self.extraction).waiting_for_model()
     }
 
-    /// What goes wrong, and is tried again. It may name a bank.
+    /// What goes wrong and is tried again. It may name a bank.
     pub(super) fn problem(&self) -> Option<String> {
         if let Some(problem) = sync::lock(&self.refusing).clone() {
             return Some(problem);
@@ -242,7 +242,7 @@ impl ServiceState {
         }
         let snapshot = sync::lock(&self.no_snapshot).clone();
         let extraction = sync::lock(&self.extraction);
-        let of_questions = self.front.get().and_then(Weak::upgrade).and_then(|front| front.endpoint_problem());
+        let of_questions = self.queue.get().and_then(Weak::upgrade).and_then(|queue| queue.endpoint_problem());
         let problem = extraction.problem().or(of_questions.as_deref()).or(snapshot.as_deref());
         let problem = problem.or(extraction.model_problem()).map(str::to_owned);
         problem.or_else(|| match self.unreadable_operations.load(Ordering::Relaxed) {
@@ -260,7 +260,8 @@ impl ServiceState {
         self.unreadable_operations.store(number, Ordering::Relaxed);
     }
 
-    /// How far the log is. If it does not answer within some seconds, how far it was, and why there is nothing newer.
+    /// The ends of the log. If it does not answer within some seconds, the last known ones, and why there are no newer
+    /// ones.
     pub(super) fn log_ends(&self, log: &Arc<dyn Log>) -> SingleFlightResult<LogEnds> {
         let extracted: BTreeSet<u32> =
             sync::lock(&self.extraction).positions().map(|(partition, _)| partition).collect();
@@ -273,8 +274,8 @@ impl ServiceState {
         })
     }
 
-    /// Measures what no event tells: the lag of the partitions that are extracted here, and the shards. While the
-    /// cluster is away the last figures stay.
+    /// Measures what no event reports: the lag of the partitions that are extracted here, the shards, the free disk
+    /// space and the waiting questions. While the cluster is unavailable, the last figures stay.
     pub(super) fn measure(&self, log: &dyn Log) {
         if let Ok(disk) = rustix::fs::statvfs(&self.directory) {
             self.metrics.disk_free_bytes.set((disk.f_bavail * disk.f_frsize).min(i64::MAX.unsigned_abs()) as i64);
@@ -297,19 +298,19 @@ impl ServiceState {
         }
         let shortened = &self.metrics.texts_shortened;
         shortened.inc_by(models::embed::shortened_texts().saturating_sub(shortened.get()));
-        if let Some(front) = self.front.get().and_then(Weak::upgrade) {
-            self.measure_questions(&front);
+        if let Some(queue) = self.queue.get().and_then(Weak::upgrade) {
+            self.measure_questions(&queue);
         }
     }
 
-    fn measure_questions(&self, front: &QueryQueue) {
-        let (load, metrics) = (front.load(), &self.metrics);
+    fn measure_questions(&self, queue: &QueryQueue) {
+        let (load, metrics) = (queue.load(), &self.metrics);
         for (what, waiting) in [("thread", load.ready), ("turn", load.parked), ("apart", load.apart)] {
             metrics.questions_waiting.get_or_create(&WaitReasonLabel { what }).set(waiting as i64);
         }
         metrics.questions_in_progress.set(load.in_progress as i64);
         let counted =
-            [(&metrics.question_panics, front.panics()), (&metrics.question_embeddings, front.embedded_texts())];
+            [(&metrics.question_panics, queue.panics()), (&metrics.question_embeddings, queue.embedded_texts())];
         for (counter, now) in counted {
             counter.inc_by(now.saturating_sub(counter.get()));
         }
@@ -380,10 +381,10 @@ pub(super) struct ModelMeter {
 }
 
 impl ModelMeter {
-    /// Of the model of a pipeline, where it names one.
+    /// The meter of a pipeline's model, if it names one.
     ///
     /// # Errors
-    /// [`PipelineError::LlmClient`].
+    /// [`PipelineError::Llm`].
     pub(super) fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
         let llm =
             pipeline.llm.is_set().then(|| LlmClient::open(&pipeline.llm, pipeline.response_directory())).transpose()?;

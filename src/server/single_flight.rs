@@ -1,9 +1,8 @@
-//! Looks at something that may not answer for long, such as a log whose cluster is away.
+//! Reads something that may not answer for long, such as a log whose cluster is unavailable.
 //!
 //! In: a check, which may take as long as it needs. Out: what it found; after some seconds, or if it failed, what an
-//! earlier one found, and why there is nothing newer. One look runs at a time, on a thread of its own, for all callers:
-//! however often it is asked for, no more than one thread waits. What was found before a call is never its answer
-//! without that reason.
+//! earlier one found, and why there is nothing newer. One check runs at a time, on a thread of its own, for all
+//! callers, so no more than one thread waits. What was found before a call is never returned without that reason.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -28,19 +27,19 @@ struct SingleFlightCore<T> {
 }
 
 struct SingleFlightState<T> {
-    /// How many looks have begun, and how many have ended.
+    /// How many checks have begun, and how many have ended.
     begun: u64,
     ended: u64,
     found: Option<T>,
-    /// Why the last look failed.
+    /// Why the last check failed.
     problem: Option<String>,
 }
 
 /// What a caller gets.
 pub(crate) struct SingleFlightResult<T> {
-    /// What was found last; `None` before the first look that succeeds.
+    /// What was found last; `None` before the first check that succeeds.
     pub(crate) found: Option<T>,
-    /// Why that is from before the call.
+    /// Why `found` is from before the call.
     pub(crate) problem: Option<String>,
 }
 
@@ -54,7 +53,7 @@ impl<T: Clone + Send + 'static> SingleFlight<T> {
         Self { shared: Arc::new(SingleFlightCore { state, ended: Condvar::new() }), patience }
     }
 
-    /// Looks, or shares a check that begins after this call.
+    /// Runs the check, or shares one that begins after this call.
     pub(crate) fn run_shared(
         &self,
         look: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -62,7 +61,7 @@ impl<T: Clone + Send + 'static> SingleFlight<T> {
         let until = Instant::now() + self.patience;
         let mut look = Some(look);
         let mut state = sync::lock(&self.shared.state);
-        // One that runs already may lack what happened just before this call.
+        // A check that runs already may lack what happened just before this call.
         let awaited = state.begun + 1;
         while state.ended < awaited {
             if state.begun == state.ended

@@ -1,4 +1,4 @@
-//! How the live sources of a process are, as its status says it.
+//! The states of the live sources of a process, for its status.
 //!
 //! In: what happens at each source, in order. Out: by source, whether it is followed, why it is not, and what its user
 //! should know. Holds no word of what was said.

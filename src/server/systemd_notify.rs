@@ -1,7 +1,7 @@
-//! What started the service learns that it runs.
+//! Tells systemd that the service has started.
 //!
 //! In: `NOTIFY_SOCKET`, which systemd sets for a unit of `Type=notify`. Out: one message there. Without the variable
-//! nothing happens. Never an error: a service that cannot say it is a service all the same.
+//! nothing happens. Never an error: a service that cannot send the message runs all the same.
 
 use crate::log_events;
 /// Says that the service has started.

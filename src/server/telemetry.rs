@@ -35,8 +35,8 @@ pub struct OutcomeLabel {
 /// What questions wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WaitReasonLabel {
-    /// `thread`: one that answers; `turn`: a turn to be remembered; `apart`: one for long questions
-    /// and those about the past.
+    /// `thread`: one that answers; `turn`: a turn that answers must reflect; `apart`: a thread for long questions and
+    /// those about the past.
     pub what: &'static str,
 }
 
@@ -124,7 +124,7 @@ pub struct Metrics {
     pub read_by_model: Counter,
     /// Windows whose reading by the language model could not be used.
     pub refused_by_model: Counter,
-    /// Turns that were put over HTTP, as durable.
+    /// Turns that were put over HTTP and are durable.
     pub turns_put: Counter,
     /// Requests over HTTP that were refused, by status.
     pub requests_refused: Family<RefusalStatusLabel, Counter>,

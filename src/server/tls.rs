@@ -1,6 +1,6 @@
 //! TLS for the HTTP listener: a certificate and its key, from PEM files.
 //!
-//! In: two paths. Out: what shakes hands with each connection. The files are read at the start, so a new
+//! In: two paths. Out: what does the handshake of each connection. The files are read at the start, so a new
 //! certificate needs a restart.
 
 use std::{path::Path, sync::Arc};
@@ -11,7 +11,7 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Shakes hands with this certificate and key.
+/// Does handshakes with this certificate and key.
 ///
 /// # Errors
 /// What is wrong with which file.

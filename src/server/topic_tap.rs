@@ -42,11 +42,12 @@ pub struct TappedRecord {
 pub struct ExtractionLag {
     /// The partition.
     pub partition: u32,
-    /// The first offset that is not extracted; none where the record that says it cannot be read.
+    /// The first offset that is not extracted; `None` if the record that states it cannot be read.
     pub position: Option<u64>,
     /// The offset that the next turn will get.
     pub end: u64,
-    /// Turns that are not extracted; none without a position. Of many, offsets that hold no turn may be counted.
+    /// Turns that are not extracted; `None` without a position. Offsets that hold no turn may be counted if there are
+    /// many.
     pub lag: Option<u64>,
     /// Why there is no position.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +55,7 @@ pub struct ExtractionLag {
 }
 
 /// Shows the last `last` records of every partition of `view`, which is a view of `topic` (all without `last`). With
-/// `follow` it goes on with what is written then, until `each` says no.
+/// `follow` it continues with new records. Ends when `each` returns false.
 ///
 /// # Errors
 /// [`LogError`].
@@ -86,8 +87,8 @@ pub fn tap(
     }
 }
 
-/// The offset of the last record but `last - 1`. Not every offset has a record: keys are
-/// written again, and transactions leave marks.
+/// The offset of the first of the last `last` records. Not every offset has a record: keys are written again, and
+/// transactions leave marks.
 fn start(view: &mut TopicView, partition: u32, last: Option<usize>) -> Result<u64, LogError> {
     let (low, end) = view.span(partition)?;
     let Some(last) = last else { return Ok(low) };

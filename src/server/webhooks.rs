@@ -1,9 +1,9 @@
 //! Webhooks: requests of platforms on their way to their sources.
 //!
 //! In: requests to `/sources/NAME`, on a listener that anybody may reach. Out: 200 once everything in the request is
-//! durable; 401 where the signature is missing, wrong or old; 503 where this instance does not hold the source, or
-//! cannot store now: the platform sends again. A refused request leaves nothing behind, and nothing is read of one to a
-//! source that is not there.
+//! durable; 401 if the signature is missing, wrong or old; 503 if this instance does not hold the source, or cannot
+//! store now: the platform sends again. A refused request leaves nothing behind, and the body of a request to an
+//! unknown source is not read.
 
 use std::{
     collections::BTreeMap,
@@ -39,10 +39,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Largest body.
 const MAX_BYTES: usize = 2 << 20;
-/// Whose their bodies are, to the limits of all bodies. No token has such a name.
+/// The sender of their bodies, for the limits on bodies. No token has such a name.
 const SENDER: &str = "/sources";
 
-/// What is said where too many requests are being answered.
+/// The messages when too many requests are being answered.
 const REFUSALS: QuotaRefusals = QuotaRefusals {
     all: "requests to /sources are being answered already; send it again in a moment",
     of_one: "requests to this source are being answered already; send it again in a moment",
@@ -65,7 +65,7 @@ pub(super) fn routes(webhooks: Arc<Webhooks>, connections: usize) -> Router {
 struct WebhookState {
     webhooks: Arc<Webhooks>,
     bodies: BodyReader,
-    /// One for each request that is being answered.
+    /// One share for each request that is being answered.
     answering: Arc<Quota>,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Webhooks(BTreeMap<String, SourceInbox>);
 /// Where the requests of one source come in.
 #[derive(Debug)]
 struct SourceInbox {
-    /// None for a source that asks its platform itself.
+    /// `None` for a source that asks its platform itself.
     webhook: Option<SourceWebhook>,
     leaving: Sender<WebhookDelivery>,
     arriving: Receiver<WebhookDelivery>,
@@ -129,7 +129,7 @@ impl Webhooks {
         sources.iter().map(door).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Lets the requests of a source in from now on; returns where they arrive.
+    /// Admits the requests of a source from now on; returns where they arrive.
     pub(super) fn admit(&self, source: &str) -> Receiver<WebhookDelivery> {
         match self.0.get(source) {
             Some(door) => {
@@ -196,7 +196,7 @@ mod tests {
 
     fn send(address: SocketAddr, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).unwrap();
-        // Never reached where the answer is right.
+        // This time passes only if the answer is wrong.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         stream

@@ -149,7 +149,7 @@ fn a_writer_that_lost_its_claim_damages_nothing() {
             let (by_newer, by_older) = (newer.snapshot(8, AT_ONCE), older.snapshot(9, AT_ONCE));
             match (&by_newer, &by_older) {
                 (Ok(_), Err(SnapshotError::Taken { .. })) => lost += 1,
-                // The newer one found nothing to write, and claimed nothing, before the older one wrote.
+                // The newer one found nothing to write and claimed nothing before the older one wrote.
                 (Err(SnapshotError::Taken { .. }), Ok(_)) => won += 1,
                 other => panic!("seed {seed}, call {call}: {other:?}"),
             }

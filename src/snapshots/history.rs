@@ -1,8 +1,8 @@
 //! The points of a bank's past that as-of questions can ask for.
 //!
-//! In: the tables of a shard's newest snapshot. Out: for one bank, the ends of the reads after which it differs from
-//! before, as far as its history is kept and it holds something there. Every later offset answers as the last point
-//! before it. The times of other banks' changes are never among them.
+//! In: the tables of a shard's newest snapshot. Out: for one bank, the ends of the reads that changed it, as far back
+//! as its history is kept and while it holds something. Any later offset has the same answer as the last point before
+//! it. Changes of other banks never add a point.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -94,8 +94,8 @@ impl LogSnapshots {
 }
 
 impl BankHistoryRows {
-    /// The points after changes of the bank, where it holds something. What changed while no history was kept shows
-    /// at the first point after it.
+    /// The points after which the bank differs from before and holds something. A change while no history was kept
+    /// appears at the first point after it.
     fn points(&self, readable_until: u64) -> Vec<HistoryPoint> {
         let mut changed = BTreeSet::new();
         let mut filled: BTreeMap<u64, i64> = BTreeMap::new();

@@ -4,9 +4,9 @@
 //! Out: Parquet files that DuckDB, pandas and polars read, with an index or a manifest beside them.
 //! This module reads no log: callers hand it the records.
 //!
-//! - `archive`: the files of a topic's table (`ripplemem replay`); `row` reads a record, `table` and
+//! - `archive`: the files of a topic's table (`ripplemem replay`); its `topic_row` reads a record, `archive_table` and
 //!   `columns` define the tables, `table_description` describes them for `schemas/tables`
-//! - `update`: the update tables of a snapshot, whose rows carry +1 or -1
+//! - `update_tables`: the tables of a snapshot, whose rows carry +1 or -1
 //! - `snapshot_writer`: writes snapshots of a shard; `claim`: which process writes them; `segment_files`: their files;
 //!   `live_rows`: what is live; `rewrite`: replaces files to delete turns, to trim history, and to merge small files
 //! - `manifest`: the files of a snapshot, written last; `store`: the directory or `bucket`

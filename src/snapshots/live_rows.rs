@@ -1,4 +1,4 @@
-//! The live memory records, with the ids of what they hold, because a removal row must repeat those ids.
+//! The live memory records, with the ids of their turns and units, because the row of a removal must repeat those ids.
 
 use std::collections::{HashMap, HashSet};
 

@@ -99,8 +99,8 @@ pub struct PartitionReach {
     /// The offset of the last included record, and when that was appended, in milliseconds since
     /// 1970.
     pub last: Option<(u64, i64)>,
-    /// The same for the oldest point that as-of questions can ask about: the first snapshot's end, or the start of the
-    /// kept history.
+    /// The offset and time of the oldest point that as-of questions can ask about: the first snapshot's end, or the
+    /// start of the kept history.
     pub oldest: Option<(u64, i64)>,
 }
 

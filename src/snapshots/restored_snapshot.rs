@@ -73,8 +73,8 @@ pub struct BankDiff {
     pub to: u64,
     /// When the read at each of the two points was appended, in milliseconds since 1970.
     pub append_ms: [i64; 2],
-    /// How many turns the bank held at one of the two points, and were forgotten since: neither point shows them. 0
-    /// where nobody counted.
+    /// How many turns that the bank held at one of the two points were forgotten since; neither point shows them. 0 if
+    /// they were not counted.
     pub forgotten: u64,
     /// Units that exist only at the second point.
     pub units_added: Vec<Arc<LiveUnit>>,
@@ -87,7 +87,7 @@ pub struct BankDiff {
 }
 
 impl BankDiff {
-    /// Whether nothing came or went.
+    /// Whether no unit and no edge was added or removed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.units_added.is_empty()

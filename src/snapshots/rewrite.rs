@@ -32,7 +32,7 @@ type ChoiceCounts = BTreeMap<String, BTreeMap<GraphChoice, i64>>;
 type RecordVersion = (RecordKey, u64);
 /// A unit of a version of a record.
 type UnitVersion = (RecordVersion, UnitId);
-/// Turns that a version of a record holds as they were before an edit, by id.
+/// Ids of the turns that a version of a record still holds as they were before an edit.
 type ReplacedTurns = HashMap<RecordVersion, HashSet<String>>;
 
 /// Removes deleted turns from all rows that are not live: the turns, the units made from them, the units with a part
@@ -61,7 +61,7 @@ pub(super) fn delete_turns(
     Ok(any)
 }
 
-/// Removes what edits replaced from all rows that are not live, in the banks that `erases` passes: the turns as they
+/// Removes from all rows that are not live what edits replaced, in the banks that `erases` passes: the turns as they
 /// were before, the units made from them, and the choices of those units. Returns whether it removed anything.
 pub(super) fn erase_edits(
     files: &mut SegmentFiles,
@@ -159,8 +159,8 @@ pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) 
     Ok(())
 }
 
-/// Keeps those rows of all files that `keep` says. Returns whether any row went. The manifest changes only after all
-/// files have succeeded: otherwise a retry would not find again what belongs to the removed rows.
+/// Keeps the rows of all files that `keep` selects. Returns whether any row was removed. The manifest changes only
+/// after all files have succeeded: otherwise a retry would no longer find what belongs to the removed rows.
 fn keep_rows(
     files: &mut SegmentFiles,
     manifest: &mut Manifest,
@@ -358,7 +358,7 @@ fn deleted_units(
     Ok(units_to_remove)
 }
 
-/// The turns that rows which are not live hold as they were before an edit.
+/// The turns as they were before an edit, in rows that are not live.
 fn replaced_turns(
     files: &SegmentFiles,
     manifest: &Manifest,
@@ -388,7 +388,7 @@ fn replaced_turns(
     Ok(replaced)
 }
 
-/// Calls `each` with every added row of the turns, without reading what was said.
+/// Calls `each` with every added row of the turns, without reading its text.
 fn each_turn(
     files: &SegmentFiles,
     manifest: &Manifest,

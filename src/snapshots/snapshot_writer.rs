@@ -83,7 +83,7 @@ pub struct SnapshotWriter {
     pending: VecDeque<Vec<(TableFile, Bytes)>>,
     /// How much history is kept; 0: all.
     history_ms: i64,
-    /// In which banks edits erase what was said before; none: in no bank.
+    /// The settings that name the banks in which edits erase the earlier text; `None`: no bank.
     forget: Option<ForgetSettings>,
     /// Whether no snapshot was written yet since `forget` was set.
     edits_left: bool,
@@ -214,9 +214,9 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Writes a snapshot of everything that was added; `None` when nothing has changed since the last.
-    /// Afterwards no stored file of the shard has the text of a deleted turn, nor of one before an edit where
-    /// [`Self::erase_edits`] says so.
+    /// Writes a snapshot of everything that was added; `None` if nothing has changed since the last. Afterwards no
+    /// stored file of the shard has the text of a deleted turn, nor text that an edit replaced, if
+    /// [`Self::erase_edits`] erases it.
     ///
     /// # Errors
     /// [`SnapshotError::Elsewhere`] while `rule` leaves the snapshots to another process;
@@ -299,7 +299,7 @@ impl SnapshotWriter {
     /// Lets another process claim the shard's snapshots at once. Nothing is written afterwards.
     pub fn give_up(mut self) {
         if let Some(claim) = self.claim.as_mut().filter(|_| !self.unavailable) {
-            // Without it, others wait until the claim is old.
+            // Without this, others wait until the claim is old.
             drop(claim.renew(&self.files.store, self.files.partition(), 0));
         }
     }

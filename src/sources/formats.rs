@@ -113,7 +113,7 @@ fn not_of(format: &SourceFormat, path: &Path) -> SourceError {
     }
 }
 
-/// The error for an export that cannot be read, which names the archives in it: what is missing may be in them.
+/// The error for an export that cannot be read, with the archives in it, which may hold what is missing.
 fn beside_archives(error: SourceError, archives: &[String]) -> SourceError {
     match error {
         SourceError::Format { path, line, column, problem, remedy } => {

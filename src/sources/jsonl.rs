@@ -97,7 +97,7 @@ impl JsonlSource {
         TurnEvent::from_json(line)
     }
 
-    /// The bank that a rejected record is for; `None` where that cannot be told.
+    /// The bank that a rejected record is for; `None` if it is not known.
     fn bank_of_reject(&self, line: &[u8]) -> Option<Bank> {
         match serde_json::from_slice(line) {
             Ok(serde_json::Value::Object(object)) if !object.contains_key("bank") => self.bank.clone(),
@@ -144,8 +144,8 @@ impl JsonlSource {
     }
 }
 
-/// Puts the field's name in front of serde's message about a value of the wrong type, which does not have it: it is the
-/// field without which the record has no such value.
+/// Puts the field's name in front of serde's message about a value of the wrong type, which lacks it: the message
+/// changes once that field is removed from the record.
 fn with_field(message: String, record: &[u8]) -> String {
     const MAX_FIELDS: usize = 32;
     if !["invalid type", "invalid value"].iter().any(|problem| message.starts_with(problem)) {
@@ -157,7 +157,7 @@ fn with_field(message: String, record: &[u8]) -> String {
         return message;
     }
     let mut fields: Vec<String> = record.keys().cloned().collect();
-    // Without its type, the record would have other fields.
+    // `type` is removed last: without it, the record would have other fields.
     fields.sort_by_key(|field| field == "type");
     let wrong = fields.into_iter().find(|field| {
         record.remove(field);

@@ -6,8 +6,8 @@
 //!
 //! `jsonl` reads one format and describes it in a constant `FORMAT`; so does `slack`, which reads a chat platform's
 //! export and builds on `chat`, the part that all such platforms share. `formats` lists these constants and recognises
-//! the format of a file. `turn_source` is the interface; `summary` says what a source holds; `turn_queue` holds a file that
-//! is read whole; `lines` splits a file into lines; `compression` unpacks it; `utf16` decodes it; `live` follows
+//! the format of a file. `turn_source` is the interface; `summary` says what a source holds; `turn_queue` holds a file
+//! that is read whole; `lines` splits a file into lines; `compression` unpacks it; `utf16` decodes it; `live` follows
 //! platforms live; `end_mark` closes a finished origin; `zone` reads times without a time zone.
 
 mod chat;

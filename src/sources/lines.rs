@@ -1,8 +1,8 @@
 //! Splits a file into lines, in bounded memory.
 //!
 //! In: a stream of bytes. Out: its lines with their numbers, without their ends (LF or CRLF). A byte order mark at the
-//! start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept in full: of a record, too little to read it;
-//! of a text, more than a turn holds, so that it is cut and counted where turns are made.
+//! start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept in full: a record keeps too little to be
+//! read, a text more than a turn holds, so that it is cut and counted where turns are made.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -10,7 +10,7 @@ use types::model::MAX_TEXT_BYTES;
 
 /// The longest line in bytes, without its end: large enough for the longest text with every character escaped.
 pub(super) const MAX_LINE_BYTES: usize = 2 << 20;
-/// After how many bytes a message of a text takes no more lines. It is more than a turn holds, so that such a message
+/// After this many bytes, a message in a text takes no more lines. It is more than a turn holds, so that such a message
 /// is cut and counted where turns are made.
 pub(super) const MAX_MESSAGE_BYTES: usize = MAX_TEXT_BYTES + (256 << 10);
 /// How many bytes of an overlong record are kept.

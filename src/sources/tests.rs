@@ -270,8 +270,8 @@ const MATRIX: &str = r#"{"messages": ["SECRET1",
  {"type": "m.room.message", "room_id": "!p:x", "sender": "@ann:x", "event_id": "$3", "origin_server_ts": 1714557600003,
   "content": {"msgtype": "m.text", "body": "SECRET4"}}], "room_name": "Priv"}"#;
 
-/// Reads a folder of these files with `only` alone, and then whole. Checks how many dead letters there are, how many
-/// items were left out, and that no word of these gets out.
+/// Reads a folder of these files with `only` alone, and then whole. Checks the number of dead letters and of items left
+/// out, and that none of the secret words gets out.
 fn check_left_out(
     format: &str,
     files: &[(&str, &str)],
@@ -294,7 +294,7 @@ fn check_left_out(
     assert!(!shown.contains("SECRET"), "{format}: {shown}");
     assert_eq!(batch.rejects.len(), letters, "{format}: {shown}");
     assert_eq!(counts.skipped, skipped.iter().copied().collect(), "{format}: {shown}");
-    // Where everything is read, each of these records is reported with its words.
+    // If everything is read, each of these records is reported with its words.
     let include = vec![PrivateConversationKind::Private, PrivateConversationKind::Direct];
     let (batch, _) = read(&SourceSettings { only: Vec::new(), include, ..settings });
     let shown = format!("{batch:?}");

@@ -1,7 +1,7 @@
 //! What readers cut off from messages: quotations, signatures and notices that a program added.
 //!
-//! In: the words that a reader leaves out of a message, by kind. Out: for each kind the number of messages and words, and
-//! the first of these words, so that somebody can see whether they are what the kind says. Bounded.
+//! In: the words that a reader leaves out of a message, by kind. Out: for each kind the number of messages and words,
+//! and the first of these words, so that somebody can check that they are of that kind. Bounded.
 
 use std::collections::BTreeMap;
 

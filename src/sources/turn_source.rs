@@ -86,8 +86,8 @@ pub trait TurnSource: Send {
     /// # Errors
     /// [`SourceError`] when the file or stream cannot be read further.
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError>;
-    /// Hides phone numbers and mail addresses in ids with the salt of a memory, from the next event on. Without it, they
-    /// are hidden too, in a form that is no memory's.
+    /// From the next event on, hides phone numbers and mail addresses in ids with the salt of a memory. Without a salt,
+    /// they are hidden too, in a form that matches no memory.
     fn hide_ids(&mut self, _salt: IdSalt) {}
     /// The source's format and path, for messages.
     fn describe(&self) -> String;

@@ -53,9 +53,9 @@ const KEY_FILE: &str = "logs.key";
 /// The layer that sends spans to a collector.
 pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Begins to write log lines, and to send spans if there is a layer for them; why they cannot be sent is a
-/// warning. `RUST_LOG` says which lines, such as `debug` or `info,server=debug`. Without it, a service writes lines from
-/// `info` on, and other commands write warnings.
+/// Begins to write log lines, and to send spans if there is a layer for them; if they cannot be sent, the reason is a
+/// warning. `RUST_LOG` says which lines, such as `debug` or `info,server=debug`. Without it, a service writes lines
+/// from `info` on, and other commands write warnings.
 pub fn begin(is_service: bool, spans: Result<Option<SpanLayer>, String>) {
     let usual = if is_service { LevelFilter::INFO } else { LevelFilter::WARN };
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();

@@ -456,8 +456,6 @@ fn what_cannot_be_evaluated_is_an_error_with_its_place() {
     fails(&run("locomo", empty.to_str().unwrap()), 1, &["no question that can be asked"]);
 }
 
-/// Both sets of agents' conversations, from files to figures, with their rivals, and weights chosen on them beside
-/// people's dialogues.
 #[test]
 fn a_file_that_was_cut_off_is_named() {
     let home = tempfile::tempdir().unwrap();
@@ -471,6 +469,8 @@ fn a_file_that_was_cut_off_is_named() {
     }
 }
 
+/// Both sets of agents' conversations, from files to figures, with their rivals, and weights chosen on them beside
+/// people's dialogues.
 #[test]
 fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dialogues() {
     let home = home();

@@ -25,8 +25,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ripplemem-eval");
 
-/// The program that stands in for a language model. It belongs to the package `ripplemem`, so a run of these tests alone
-/// needs `cargo build --bin scripted-model` before.
+/// The program that stands in for a language model. It belongs to the package `ripplemem`, so a run of these tests
+/// alone needs `cargo build --bin scripted-model` first.
 fn scripted_model() -> std::path::PathBuf {
     let program = std::path::Path::new(PROGRAM).with_file_name("scripted-model");
     assert!(program.exists(), "{} is missing; run `cargo build --bin scripted-model`", program.display());

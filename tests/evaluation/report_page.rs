@@ -81,7 +81,7 @@ impl ReportConsole {
         Self { child, url: url.unwrap_or_else(|| panic!("{line}")) }
     }
 
-    /// Asks it to end, and waits; whether it ended well.
+    /// Asks it to end, and waits; returns whether it ended well.
     fn stop(mut self) -> bool {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());

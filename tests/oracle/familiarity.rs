@@ -168,8 +168,8 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
         .collect()
 }
 
-/// Whom the names mean by which somebody is greeted three times or more in sessions of two, four times
-/// in five the same person.
+/// The speaker that a name means, for names of greetings in sessions of two: at least three greetings, and four in five
+/// of those by that name, are to the same speaker.
 fn learned(parts: &[Part<'_>]) -> HashMap<String, String> {
     let speaker = |p: &Part<'_>| p.body().speaker.to_lowercase();
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
@@ -187,7 +187,7 @@ fn learned(parts: &[Part<'_>]) -> HashMap<String, String> {
     taught.map(|((name, other), _)| (name.clone(), other.clone())).collect()
 }
 
-/// Names in a text that begin with no name of those who are present, three at most.
+/// The number of names in a text that begin with the name of no one present, three at most.
 fn names(text: &str, present: &[String]) -> u8 {
     let runs = capitalised_runs(text).into_iter().map(|run| text[run].split(' ').next().unwrap().to_lowercase());
     u8::try_from(runs.filter(|word| !present.contains(word)).take(3).count()).unwrap()
@@ -212,7 +212,7 @@ fn is(names: &[String], part: &Part<'_>) -> bool {
     names.iter().any(|n| *n == name || name.split(' ').next() == Some(n))
 }
 
-/// Written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
+/// Written out here on purpose: it must not share a mistake with `memory/index/lexical/bm25.rs`.
 fn bm25(parts: &[Part<'_>], terms: &[u64], window_words: u32) -> Vec<f64> {
     let words = |i: &usize| parts[*i].bag.values().sum::<u32>().max(1);
     let is_passage = |i: &usize| parts[*i].body().range.is_some();

@@ -1,8 +1,9 @@
 //! The vector of a long turn's unit, against a plain mean.
 //!
 //! In: turns with sections, lists, tables and code, added, edited and removed at random. Out: of each unit of passages
-//! that the log holds at the end, the vector is the mean of its passages' vectors. Each of these is embedded again
-//! from the passage's words, and weighed by its bytes; code counts only where a turn is nothing else. Semantic edges compare it.
+//! that the log holds at the end, the vector is the mean of its passages' vectors. Each of these is embedded again from
+//! the passage's words, and weighed by its bytes; code counts only if a turn is nothing else. Semantic edges compare
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::support::{open, pipeline};
 
 /// Turns of a history.
 const TURNS: u64 = 12;
-/// How far a component may lie beside its mean: of the passages and of their mean, steps of 1 in 400 are kept.
+/// The allowed error of a component: passages' vectors and their mean are rounded to steps of 1 in 400.
 const STEP: f64 = 0.006;
 
 /// A text of several blocks.
@@ -59,7 +60,7 @@ fn mean(unit: &Unit, weight: fn(&str) -> f64) -> Vec<f64> {
     sum.into_iter().map(|x| x / length).collect()
 }
 
-/// How far the unit's vector is from another, at most, in a component.
+/// The largest difference between the unit's vector and another one in any component.
 fn distance(unit: &Unit, other: &[f64]) -> f64 {
     let own: Vec<f64> = unit.vector.floats().iter().map(|x| f64::from(*x)).collect();
     let length = own.iter().map(|x| x * x).sum::<f64>().sqrt();

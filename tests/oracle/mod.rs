@@ -73,7 +73,7 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
 
 /// The familiarity probe of the same question.
 fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
-    // Kit is a name that only greetings know.
+    // Kit is a name that occurs only in greetings.
     let ann = if probe.words.len().is_multiple_of(3) { "ann" } else { "kit" };
     let known = |p: &String| p.replace("bo", "bo lee").replace("ann", ann);
     let names = probe.cues.participants.iter().map(known);
@@ -145,7 +145,7 @@ impl Shards {
         &self.0[partition_of(bank, self.0.len() as u32) as usize]
     }
 
-    /// Each shard gets what is its own of a batch.
+    /// Each shard gets its own part of a batch.
     fn load(&self, batch: &[Operation]) {
         let mut loads: Vec<RecordLoad> = self.0.iter().map(|_| RecordLoad::default()).collect();
         for op in batch {
@@ -246,7 +246,7 @@ fn incremental_equals_from_scratch() {
     check(100, 400);
 }
 
-/// Invariant 1 where each unit keeps only its best edges: a deletion promotes the next best.
+/// Invariant 1 if each unit keeps only its best edges: a deletion promotes the next best.
 #[test]
 fn a_deletion_promotes_the_next_best() {
     let history = History::new(7, 120);
@@ -308,8 +308,8 @@ fn an_answer_reflects_the_loads_before_it() {
     }
 }
 
-/// Invariant 2, while loads are applied in pieces: an answer reflects whole loads only, those that it
-/// states, also where many ask at once.
+/// Invariant 2, while loads are applied in pieces: an answer reflects whole loads only, those that it states, even if
+/// many ask at once.
 #[test]
 fn no_answer_reflects_a_part_of_a_load() {
     let history = History::new(11, 300);

@@ -26,7 +26,7 @@ pub(super) struct Reference {
 
 type Expected = Vec<(Score, Score, UnitId)>;
 
-/// The best cosine of a question with vectors of parts, each as it is held; none where there is no vector.
+/// The best cosine of a question with the stored vectors of parts; `None` if there is none.
 pub(super) fn cosine(query: &[i16], rows: VectorRows<'_>) -> Option<Score> {
     let Some(bytes) = rows.in_bytes() else {
         return rows.in_16_bits().map(|row| Score(dot_reference(query, &row))).max();
@@ -153,7 +153,7 @@ impl Reference {
     }
 
     /// BM25 in floating point: fixed-point scores must be close to it, and no better unit missing.
-    /// The formula is written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
+    /// The formula is written out here on purpose: it must not share a mistake with `memory/index/lexical/bm25.rs`.
     pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&FirstHopHit]) {
         let mut words = TermAnalyzer::default();
         let bags: BTreeMap<UnitId, HashMap<u64, u16>> =

@@ -27,7 +27,8 @@
 //! | `scripted+fewer` | returns one vector too few |
 //! | `scripted+narrow=1` | returns vectors of half the width |
 //! | `scripted+picky` | 400 for a request that contains "forbidden" |
-//! | `scripted+bad=500` | fails on a request that contains "forbidden": with this status, or `closed` (the connection), `slow` (after 30 seconds), `fewer` or `zero` (vectors) |
+//! | `scripted+bad=500` | fails on a request that contains "forbidden", with this status |
+//! | `scripted+bad=closed` | the same, closing the connection; or `slow` (30 seconds), `fewer` or `zero` (vectors) |
 //! | `scripted+burst=200` | 500, without a reason, for a request with a text of more than 200 bytes |
 //! | `scripted+flaky` | 500 for three requests in ten, at random but the same ones each time |
 //! | `scripted+filtered=1` | an empty reply that a content filter stopped |

@@ -1,7 +1,7 @@
 //! A source that is measured: its turns are limited in number, divided into banks, and counted.
 //!
-//! In: a source. Out: its turns in order, under new banks if a number of banks is asked for; then for each bank a mark
-//! that closes its windows, as at the end of a file. It remembers the first lines of a bounded number of turns that ask
+//! In: a source. Out: its turns in order, under new banks if a number of banks is given; then for each bank a mark that
+//! closes its windows, as at the end of a file. It keeps the first lines of a bounded number of turns that ask
 //! something, evenly spread. If the banks are new, marks such as the end of a session are left out, since they belong
 //! to the source's own banks.
 
@@ -136,7 +136,7 @@ fn cut(name: &str) -> String {
     name[from..].to_owned()
 }
 
-/// A bounded number of questions, evenly spread over all that came.
+/// A bounded number of questions, evenly spread over all that were read.
 struct QuestionSampler {
     wanted: usize,
     /// One question of this many is kept.

@@ -6,8 +6,8 @@
 //! language model.
 //!
 //! - `command`: the arguments, and the sequence of the steps.
-//! - `synthetic_dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks, that remembers
-//!   turns that can be asked as questions.
+//! - `synthetic_dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks, that
+//!   remembers turns that can be asked as questions.
 //! - `bench_step`: what each process does; `process_memory`: what the system says about its memory.
 //! - `figures`: the results, and their table.
 

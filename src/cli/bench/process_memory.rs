@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The time between two checks of whether the memory still changes.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How many checks in a row must see no change: together they take longer than the allocator needs to return free
 /// memory.
 const STILL: usize = 8;
@@ -21,12 +21,12 @@ pub(super) fn resident_bytes() -> Option<u64> {
     field("VmRSS:")
 }
 
-/// Bytes in memory once that changes by less than one in a hundred for two seconds.
+/// Bytes in memory, once they have changed by less than one in a hundred for two seconds.
 pub(super) fn settled_bytes() -> Option<u64> {
     let until = Instant::now() + MAX_WAIT;
     let (mut before, mut still) = (resident_bytes()?, 0);
     loop {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
         let now = resident_bytes()?;
         if before.abs_diff(now) < now / 100 {
             still += 1;

@@ -93,7 +93,7 @@ fn chat(name: String, messages: &Value, questions: &Value, problems: &mut Damage
 struct BeamReader<'p> {
     name: String,
     turns: Vec<ChatTurn>,
-    /// The position of the message with an id.
+    /// The position of the message with each id.
     at: HashMap<u64, usize>,
     problems: &'p mut DamageCounts,
 }
@@ -170,7 +170,7 @@ impl BeamReader<'_> {
         Some(ChatQuestion { kind: kind.to_owned(), text, evidence, facts, before: self.turns.len(), answerable })
     }
 
-    /// The turn of these that states something: the user's turn with most of its stems; of equal ones, the first.
+    /// The one of these turns that states something: the user's turn with most of its stems; of equal ones, the first.
     fn stating(&self, stated: &str, evidence: &[usize], stems: &mut StemNumbers) -> Option<usize> {
         let is_users = |turn: &&usize| self.turns.get(**turn).is_some_and(|t| t.role == "user");
         let users: Vec<usize> = evidence.iter().filter(is_users).copied().collect();

@@ -1,6 +1,6 @@
 //! Conversations of a user and an assistant, with questions.
 //!
-//! The types, and what the files that read them share. Opens nothing.
+//! The types, and functions that the readers of both sets share. Opens no file.
 
 use jiff::civil::Date;
 

@@ -35,7 +35,7 @@ pub(super) struct ChatFacts {
     unknown: f64,
 }
 
-/// The shares of what a question asks for that are quoted; `None` if it asks for nothing of the kind.
+/// The shares of what a question asks for that are quoted; `None` if it has no evidence turns, or no facts that count.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct FactShares {
     /// Share of the evidence turns that are touched.

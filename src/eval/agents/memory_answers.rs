@@ -58,7 +58,7 @@ pub(super) struct MemoryAnswers {
 pub(super) struct ChatBuild {
     /// Turns that the memory was given.
     pub(super) turns: u64,
-    /// How many of them were cut.
+    /// The number of turns that were cut.
     pub(super) cut: u64,
     /// Seconds that adding them took.
     pub(super) seconds: f64,

@@ -4,9 +4,9 @@
 //! of the reference facts that is covered by what is quoted from them, for the memory and for rivals at the same mean
 //! tokens. Whole turns are not required, because a turn of a thousand tokens holds a fact in one sentence.
 //!
-//! `chats` has the types; `chat_files` reads them through `beam` and `realmem`; `stem_numbers` and `facts` are the metric;
-//! `memory_answers` asks the memory; `passages` and `passage_baselines` are what people build instead; `run` does it all; `result` and
-//! `report` show it.
+//! `chats` has the types; `chat_files` reads them through `beam` and `realmem`; `stem_numbers` and `facts` are the
+//! metric; `memory_answers` asks the memory; `passages` and `passage_baselines` are what people build instead; `run`
+//! runs the evaluation; `result` and `report` show it.
 
 mod beam;
 mod chat_files;

@@ -155,7 +155,7 @@ impl<'c> PassageIndex<'c> {
     }
 }
 
-/// What a rival quotes under the cap that results in the mean tokens.
+/// What a rival quotes under the cap at which its contexts have the mean tokens.
 fn quote(
     ranking: PassageRanking,
     split: PassageSplit,

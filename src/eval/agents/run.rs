@@ -235,7 +235,7 @@ mod tests {
         assert_eq!((row.by_kind["a"].facts, row.by_kind.len(), row.by_chat["1"].questions), (Some(0.5), 2, 3));
     }
 
-    /// The small chat has four questions with evidence and one without an answer. No turn says what is 18 days apart.
+    /// The small chat has four questions with evidence and one without an answer. No turn states the 18 days.
     #[test]
     fn a_rival_that_quotes_everything_touches_and_covers_everything() {
         let settings = "version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\n";

@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn the_threshold_gives_the_target_on_a_set_counted_by_hand() {
         let banks = banks(&[&[0.0, 10.0, 30.0, 60.0, 100.0]]);
-        // 4 of 10 choices, 0.8 a unit: between cos 20 = 0.9397 and cos 30 = 0.8660.
+        // 4 of 10 choices, 0.8 per unit: between cos 20 = 0.9397 and cos 30 = 0.8660.
         let c = calibrate("m", &banks, 2, 0.8, &[]).unwrap();
         assert!((c.choices - 0.8).abs() < 1e-9, "{c:?}");
         assert_eq!(c.semantic_threshold, 0.939, "the highest of those that meet it");

@@ -46,7 +46,7 @@ pub enum CalibrationError {
          more dialogue, or lower memory.target_semantic_choices"
     )]
     OutOfReach {
-        /// Mean choices a unit without a threshold.
+        /// Mean choices per unit without a threshold.
         most: f64,
         /// The target.
         target: f64,

@@ -37,7 +37,8 @@ pub(crate) struct AgentsArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Write a report into this directory: report.md, and what `ripplemem-eval console --report` shows of each question.
+    /// Write a report into this directory: report.md, and what `ripplemem-eval console --report` shows of each
+    /// question.
     #[arg(long)]
     report: Option<PathBuf>,
     /// Write every context with its score into this file, one line of JSON each.

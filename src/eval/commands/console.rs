@@ -12,7 +12,7 @@ use terminal::{LISTEN, print, stop_by_signal};
 
 /// Where a report is served if a memory is served at the usual address.
 const ANY_PORT: &str = "127.0.0.1:0";
-/// Time between two looks whether a signal came.
+/// Time between two checks whether a signal came.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Show the report of an evaluation in a browser: recall against tokens, and for each question its ripple with the

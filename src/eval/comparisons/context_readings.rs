@@ -2,7 +2,7 @@
 //!
 //! In: a bench, recollection's evidence with the answers from it, and the contents of its memory. Out: a row for
 //! recollection, for the paper's profile over the same dialogue with the same embedding model, and for the flat mixture
-//! over turns at the tokens of recollection's context of the same question. Every row counts the same questions: those
+//! over turns, with as many tokens per question as recollection's context. Every row counts the same questions: those
 //! that the dialogue supports and that the model answered from every context. Answers come from the cache of responses
 //! if it has them, so that an interrupted evaluation continues where it stopped.
 

@@ -4,8 +4,8 @@
 //! many whole conversations are found, or weights that are fitted to the directory. The choice is made by `window`;
 //! nothing here changes it.
 //!
-//! `annotated_log` reads the logs; `reply_candidates` runs the choice over one; `score` compares links and conversations with the marked
-//! ones; `fit` finds weights.
+//! `annotated_log` reads the logs; `reply_candidates` runs the choice over one; `score` compares links and
+//! conversations with the marked ones; `fit` finds weights.
 
 mod annotated_log;
 mod fit;

@@ -9,7 +9,7 @@ pub enum BenchmarkFormat {
     Locomo,
     /// REALTALK: a directory of dialogues with their questions.
     RealTalk,
-    /// LongMemEval: one haystack of sessions a question.
+    /// LongMemEval: one haystack of sessions per question.
     LongMemEval,
     /// EverMemBench-Dynamic: `dialogue.json` with `qa_NNN.json` beside it.
     EverMemBench,

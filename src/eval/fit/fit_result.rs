@@ -18,22 +18,22 @@ pub struct FitResult {
 /// A way to choose, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitRow {
-    /// The way.
+    /// Its name.
     pub name: String,
-    /// Each dialogue under what was chosen on the others; one entry per set.
+    /// Figures of each dialogue under the choice made on the others; one entry per set.
     pub left_out: Vec<FitFigures>,
-    /// The same dialogues under what was chosen on all of them.
+    /// Figures of the same dialogues under the choice made on all of them.
     pub in_sample: Vec<FitFigures>,
-    /// What was chosen on all dialogues.
+    /// The choice made on all dialogues.
     pub chosen: (FamiliarityWeights, CutoffSettings, TokenShareSettings),
 }
 
 /// Figures over the questions of a set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitFigures {
-    /// Mean share of the evidence turns quoted.
+    /// Mean share of a question's evidence turns that are quoted.
     pub recall: f64,
-    /// Share of the questions for which all of them are quoted.
+    /// Share of the questions all of whose evidence turns are quoted.
     pub full: f64,
     /// Mean o200k tokens of the quoted parts.
     pub tokens: f64,

@@ -1,8 +1,8 @@
 //! Repeats the whole choice without a dialogue, and measures it on that dialogue.
 //!
-//! In: the choices of a search with their outcomes. Out: the sums of each dialogue under what was chosen on the others,
-//! and the choice on all of them. The cutoff of every choice is chosen first, then the best choices, their mean, and
-//! the cutoff of the mean. Never looks at the dialogue that is left out.
+//! In: the choices of a search with their outcomes. Out: the sums of each dialogue under the choice made on the others,
+//! and the choice made on all of them. The cutoff of every choice is chosen first, then the best choices, their mean,
+//! and the cutoff of the mean. Never uses the dialogue that is left out.
 
 use super::{
     outcomes::{CUTOFFS, ChoiceOutcomes, OutcomeSums, WeightChoice, outcomes},

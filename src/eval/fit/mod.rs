@@ -5,8 +5,9 @@
 //! measured on that dialogue; the in-sample figures are shown beside it. Weights are searched by arithmetic on terms
 //! that the memory computed once. The same files and seed always give the same rows. Never changes a setting.
 //!
-//! `terms` reads the memory; `weighted_scores` is the arithmetic; `outcomes` measures one choice of weights at every cutoff;
-//! `weight_search` draws weights; `folds` chooses without a dialogue and measures on it; `fit_result` and `fit_table` show the result.
+//! `terms` reads the memory; `weighted_scores` is the arithmetic; `outcomes` measures one choice of weights at every
+//! cutoff; `weight_search` draws weights; `folds` chooses without a dialogue and measures on it; `fit_result` and
+//! `fit_table` show the result.
 
 mod fit_result;
 mod fit_table;

@@ -93,9 +93,9 @@ pub(super) fn terms_of(
         let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
         vectors.map_err(Into::into)
     };
-    let looks = replica.every_part(question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
+    let looks = replica.every_part(question, &mut embed, &TERM_PROBES.map(|look| look.settings(settings)))?;
     let mut parts: PartsInOrder<'_> = BTreeMap::new();
-    for (look, found) in LOOKS.iter().zip(&looks) {
+    for (look, found) in TERM_PROBES.iter().zip(&looks) {
         look.read(found, &mut parts);
     }
     let read = ParsedQuestion::of(question);
@@ -152,7 +152,7 @@ impl NameNumbers {
 /// The index of a term, and its value in the terms of the score.
 type TermReading = (usize, fn(&FamiliarityTerms) -> f64);
 
-/// A query of the bank with weights for only some terms, each of which ends up in a field of its own.
+/// A query of the bank with weights for some terms only; each term can then be read from a field of the score.
 #[derive(Clone, Copy)]
 struct TermProbe {
     open: fn(&mut FamiliarityWeights),
@@ -160,7 +160,7 @@ struct TermProbe {
 }
 
 /// Queries that together read every term.
-const LOOKS: [TermProbe; 3] = [
+const TERM_PROBES: [TermProbe; 3] = [
     TermProbe {
         open: |w| {
             (w.meaning, w.pair, w.words) = (1.0, 1.0, 1.0);

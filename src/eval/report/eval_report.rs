@@ -1,8 +1,8 @@
 //! A report as the console reads it: one file with the figures, and one for each question.
 //!
 //! Only types, each with one JSON form (`schemas/report.v1.json`, `schemas/report-question.v1.json`). Shares are
-//! fractions from 0 to 1; what was not measured is null. `report.json` has a line for each question and no answer, so
-//! that its size grows by a line a question; an answer with its trace is in the question's own file.
+//! fractions from 0 to 1; what was not measured is null. `report.json` has one line per question and no answer, so that
+//! it stays small; an answer with its trace is in the question's own file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

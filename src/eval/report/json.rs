@@ -1,7 +1,7 @@
 //! Writes a report for the console: `report.json`, and `questions/NAME.json` for each question.
 //!
-//! In: what is said of the run as a whole, and its questions one by one, so that one answer at a time is copied. Out:
-//! the files. The figures are means over the lines of the questions, with intervals.
+//! In: the figures of the run as a whole, and its questions one by one, so that only one answer at a time is copied.
+//! Out: the files. The figures are means over the lines of the questions, with intervals.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -41,7 +41,7 @@ pub(crate) struct ReportHead {
 /// Writes the files into a directory, which is created when it does not exist. `ids` are those of the questions.
 ///
 /// # Errors
-/// [`ReportError::Write`] with the file.
+/// [`EvalReportError::Write`] with the file.
 pub(crate) fn write(
     directory: &Path,
     head: &ReportHead,
@@ -64,7 +64,7 @@ fn put(path: &Path, value: &impl Serialize) -> Result<(), EvalReportError> {
     written.map_err(|source| EvalReportError::Write { path: path.to_owned(), source })
 }
 
-/// What is said of a run as a whole.
+/// The part of a report about the run as a whole.
 pub(super) fn head(result: &EvalResult) -> ReportHead {
     let compared = |kind| {
         move |row: &ComparisonRow| {
@@ -87,7 +87,7 @@ pub(super) fn head(result: &EvalResult) -> ReportHead {
     }
 }
 
-/// A question that was asked, as its file has it.
+/// A question that was asked, in the form of its file.
 pub(super) fn question(question: &QuestionResult) -> QuestionReport {
     QuestionReport {
         schema: REPORT_SCHEMA_VERSION,
@@ -116,7 +116,7 @@ fn expected(piece: &EvidenceTurn) -> ExpectedTurn {
     }
 }
 
-/// The text of an evidence turn, as its question's file has it.
+/// The text of an evidence turn, cut as in its question's file.
 pub(crate) fn turn_text(text: &str) -> String {
     text.chars().take(TURN_CHARACTERS).collect()
 }

@@ -50,7 +50,7 @@ impl QueuedAppend {
         Ok(Self { ticket: 0, turns, dead_letters: encoded_letters(dead_letters)?, positions, bytes })
     }
 
-    /// The number by which its caller finds what was written.
+    /// The ticket with which its caller finds what was written.
     pub(super) fn ticket(&self) -> u64 {
         self.ticket
     }

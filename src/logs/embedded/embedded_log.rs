@@ -74,13 +74,13 @@ pub(super) struct EmbeddedWriteState {
     appended: HashMap<u64, WritePosition>,
     /// The number of the last write.
     writes: u64,
-    /// What is written from now on would be lost at the next start, because a journal could not be emptied.
+    /// Whether writing stopped: a journal could not be emptied, so the next start would lose later writes.
     pub(super) is_stopped: bool,
     /// The store no longer holds the numbers up to this one.
     floor: u64,
     /// Bytes that were written since the start.
     bytes: u64,
-    /// Some numbers of writes, each with `bytes` at that write. A number goes once `kept_bytes` more are written.
+    /// Some numbers of writes, each with `bytes` at that write. A number is removed once `kept_bytes` more are written.
     numbers: VecDeque<(u64, u64)>,
     kept_bytes: u64,
 }
@@ -183,8 +183,8 @@ impl EmbeddedLog {
         Ok(())
     }
 
-    /// Removes some deletion markers and numbers of writes that nothing needs any more. If that fails, the write before
-    /// it has still succeeded; the next start removes the rest.
+    /// Removes some deletion markers and numbers of writes that nothing needs any more. If that fails, the write just
+    /// done has still succeeded; the next start removes the rest.
     fn clean(&self, writer: &mut EmbeddedWriteState) {
         let markers = self.cleaning().take_removable(Timestamp::now().as_millisecond(), CLEANED_AT_ONCE);
         let EmbeddedWriteState { writes, bytes, numbers, kept_bytes, .. } = writer;
@@ -203,7 +203,7 @@ impl EmbeddedLog {
         }
     }
 
-    /// Holds up writes while `work` runs. Returns how many writes there were when it ended.
+    /// Blocks writes while `work` runs. Returns the number of writes at its end.
     #[cfg(test)]
     pub(super) fn while_writing(&self, work: impl FnOnce()) -> u64 {
         let writer = self.writer();
@@ -370,7 +370,7 @@ impl EmbeddedLog {
         &self.directory
     }
 
-    /// The generations of the memory before the current one that are still stored.
+    /// The earlier generations of the memory that are still stored.
     pub(super) fn old_generations(&self) -> Result<Vec<(u32, MemoryKeyspaces)>, LogError> {
         let mut old = Vec::new();
         for generation in 1..self.store.generation {

@@ -1,7 +1,6 @@
 //! One topic of an embedded log, as a view shows it.
 //!
-//! In: the directory's settings, or a log that is open, and a topic's name. Out: its records, by partition. Appends
-//! nothing.
+//! In: the directory's settings, or an open log, and a topic's name. Out: its records, by partition. Appends nothing.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::EmbeddedLog;
 use crate::{Log, LogError, RawRecord, Topic, topic_reader::TopicReader};
 use types::config::LogSettings;
 
-/// Records that are read at once when a time is looked for.
+/// Records that are read at once when searching for a time.
 const READ_AT_ONCE: usize = 1_024;
 
 /// A topic of a log in a directory.
@@ -26,7 +25,7 @@ impl EmbeddedTopic {
         Ok(Self::of(log, topic, format!("{topic} in {}", settings.directory.display())))
     }
 
-    /// Of a log that is open already. The view is called `name`.
+    /// A topic of an open log. The view is called `name`.
     pub(crate) fn of(log: Arc<dyn Log>, topic: &str, name: String) -> Self {
         let topic = match topic {
             "turns" => Topic::Turns,

@@ -1,10 +1,10 @@
-//! Erasing from the embedded log: records replaced in their places, and old bytes removed from the disk.
+//! Erases from the embedded log: replaces records in place, and removes old bytes from the disk.
 //!
-//! In: offsets with new values. Out: the same topics with those values, and a store that holds nothing else of them.
-//! The store appends; what it supersedes lies in its journals, its tables and its files of long values until they are
-//! replaced. The journals are emptied in their places; all tables of the topics are merged into new ones; and of the
-//! files of long values those are written again that hold a superseded one. Generations of the memory that are not the
-//! current one go as a whole.
+//! In: offsets with new values. Out: the same topics with those values; the store's files hold none of the old ones.
+//! The store only appends, so superseded values lie in its journals, its tables and its files of long values until
+//! these are replaced. The journals are emptied in place. All tables of the topics are merged into new ones. A file of
+//! long values that holds a superseded one is rewritten. All generations of the memory but the current one are dropped
+//! whole.
 
 use std::{
     collections::BTreeSet,
@@ -27,16 +27,16 @@ use types::{model::TurnEvent, sync};
 
 /// The prefix of an entry's key in `positions`.
 const ENTRY: &[u8] = b"entry ";
-/// The key of the entry that moves the store on.
+/// The key of a write that only makes the store advance, so that it removes old files.
 const MOVED_ON_KEY: &str = "moved on";
-/// How long old files may be held by readers before the attempt ends.
+/// How long to wait for readers that hold old files, before the attempt fails.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The pause between two looks at the files.
+/// The pause between two checks of the files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The pause while what is held in memory is written to tables.
+/// The pause between two checks that memory was written to tables.
 const FLUSH_PAUSE: Duration = Duration::from_millis(5);
-/// Looks after which tables are merged once more, because another merge held some of them.
-const LOOKS: u32 = 20;
+/// Checks after which tables are merged once more, because another merge held some of them.
+const MAX_CHECKS: u32 = 20;
 
 impl EmbeddedLog {
     /// The entries whose names begin with `prefix`, by name.
@@ -81,7 +81,7 @@ impl ErasableLog for EmbeddedLog {
     fn scrub(&self) -> Result<u64, LogError> {
         self.drop_other_generations()?;
         let (database, written) = (&self.store.database, self.store.database.seqno());
-        // Beyond the last write, no read that is still open needs a superseded record.
+        // Once this number is past the last write, no open read needs a superseded record.
         self.until("records", || Ok(database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() > written))?;
         self.empty_journals()?;
         self.of_topics().iter().map(|keyspace| self.rewrite(keyspace)).sum()
@@ -89,9 +89,9 @@ impl ErasableLog for EmbeddedLog {
 }
 
 impl EmbeddedLog {
-    /// Drops every generation of the memory but the current one, with its files. Nothing can be deleted in them: an
-    /// earlier one is read by nobody, and the next one was left unfinished. A re-embedding has the log for itself, so
-    /// none runs now; it begins again.
+    /// Drops every generation of the memory but the current one, with its files. Single deletions would not reach them:
+    /// no one reads an earlier one, and the next one is unfinished. No re-embedding runs now, because it has the log
+    /// for itself; an unfinished one begins again.
     fn drop_other_generations(&self) -> Result<(), LogError> {
         let old = self.old_generations()?.into_iter().map(|(_, keyspaces)| keyspaces);
         let next = sync::lock(&self.next).clone();
@@ -103,13 +103,13 @@ impl EmbeddedLog {
             sync::lock(&self.dropped).extend(directories);
             *sync::lock(&self.next) = None;
         }
-        // The store removes them once nothing holds them, which a pass that failed may not have seen.
+        // The store removes the files once nothing holds them. An earlier pass may have failed before that.
         self.until("generations", || Ok(left(&sync::lock(&self.dropped)).is_none()))?;
         sync::lock(&self.dropped).clear();
         Ok(())
     }
 
-    /// The keyspaces that hold what was said, or keys of it.
+    /// The keyspaces that hold words or keys of the topics.
     fn of_topics(&self) -> Vec<Keyspace> {
         let EmbeddedStore { turns, memory, dead_letters, positions, .. } = &self.store;
         [turns, dead_letters, positions, &memory.records, &memory.index].into_iter().cloned().collect()
@@ -120,16 +120,15 @@ impl EmbeddedLog {
         self.of_topics().into_iter().chain([self.store.writes.clone(), self.store.meta.clone()]).collect()
     }
 
-    /// Merges all tables of a keyspace into new ones, without superseded records. Long values that lie apart from the
-    /// tables are written again only with their neighbours in the same file, where that holds a superseded one. Returns
-    /// how many bytes were written.
+    /// Merges all tables of a keyspace into new ones, without superseded records. A file of long values is rewritten
+    /// only if it holds a superseded one. Returns how many bytes were written.
     fn rewrite(&self, keyspace: &Keyspace) -> Result<u64, LogError> {
         let tables = keyspace.path().join("tables");
         let old = self.files(&tables, None)?;
         self.merge_until_gone(keyspace, &old)?;
         let mut rewritten = size(&self.files(&tables, None)?);
         let values = keyspace.path().join("blobs");
-        // A merge tells which files hold superseded values, and the next one writes what is left of them.
+        // The first merge finds the files with superseded values; the second one rewrites their live values.
         let stale: BTreeSet<PathBuf> = {
             let version = keyspace.tree.current_version();
             version.gc_stats().keys().map(|file| values.join(file.to_string())).collect()
@@ -150,19 +149,19 @@ impl EmbeddedLog {
         self.until("tables", || {
             looks += 1;
             let is_left = left(old).is_some();
-            if is_left && looks % LOOKS == 0 {
+            if is_left && looks % MAX_CHECKS == 0 {
                 merge()?;
             }
             Ok(!is_left)
         })
     }
 
-    /// Empties the journals. Nothing is written meanwhile, and all that was written lies in tables.
+    /// Empties the journals, after everything in them was written to tables. No one writes meanwhile.
     pub(super) fn empty_journals(&self) -> Result<(), LogError> {
         let mut writer = self.writer();
         self.flush()?;
         let since = Instant::now();
-        // In this order: what is in memory moves from the one to the other.
+        // Checked in this order, because data moves from the active memtable to the sealed ones.
         let is_unwritten = |of: &Keyspace| !of.tree.active_memtable().is_empty() || of.sealed_memtable_count() > 0;
         while self.of_store().iter().any(is_unwritten) {
             if since.elapsed() > PATIENCE {
@@ -179,7 +178,7 @@ impl EmbeddedLog {
         Ok(())
     }
 
-    /// Has everything that is held in memory written to tables.
+    /// Moves everything in memory to tables.
     fn flush(&self) -> Result<(), LogError> {
         for keyspace in self.of_store() {
             keyspace.rotate_memtable().map_err(|e| store::store_error(self.directory(), "erasing", e))?;
@@ -187,7 +186,7 @@ impl EmbeddedLog {
         Ok(())
     }
 
-    /// Moves the store on until `done`.
+    /// Writes and flushes until `done`, because the store removes old files only after later writes.
     fn until(&self, what: &str, mut done: impl FnMut() -> Result<bool, LogError>) -> Result<(), LogError> {
         let since = Instant::now();
         while !done()? {
@@ -205,7 +204,7 @@ impl EmbeddedLog {
         LogError::NotErased { directory: self.directory().to_owned(), what: what.to_owned() }
     }
 
-    /// Writes something: the store removes old files only after later writes.
+    /// Makes an empty write: the store removes old files only after later writes.
     fn move_on(&self) -> Result<(), LogError> {
         let mut writer = self.writer();
         let (mut batch, ends) = (self.batch(), self.ends().clone());
@@ -232,7 +231,7 @@ fn entry_key(name: &str) -> Vec<u8> {
     [ENTRY, name.as_bytes()].concat()
 }
 
-/// The first file that still exists.
+/// The first of the files that still exists.
 fn left(files: &BTreeSet<PathBuf>) -> Option<&PathBuf> {
     files.iter().find(|file| file.exists())
 }

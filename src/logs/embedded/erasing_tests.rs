@@ -1,4 +1,4 @@
-//! What is erased of an embedded log: values in their places, and the old ones in every file that held them.
+//! What erasing does to an embedded log: new values replace the old ones, and no file holds an old one.
 
 use std::{
     collections::BTreeSet,
@@ -96,7 +96,7 @@ fn values_change_in_their_places_and_no_table_or_journal_holds_the_old_ones() {
     };
     check(&log);
     drop(log);
-    // The store goes on in a journal that it made itself, and in one that it found.
+    // The store continues in a journal that it made itself, and in one that it found.
     for round in 0..3 {
         let log = open(root.path());
         check(&log);
@@ -113,7 +113,7 @@ fn values_change_in_their_places_and_no_table_or_journal_holds_the_old_ones() {
     assert_eq!(suite::all(&open(root.path()), Topic::Turns, 1, 0).len(), 6);
 }
 
-/// A value of half a megabyte that cannot be packed to less than half.
+/// A value of half a megabyte that does not compress to less than half.
 fn long(number: u32) -> String {
     let part = |part: u32| blake3::hash(&[number.to_be_bytes(), part.to_be_bytes()].concat()).to_hex();
     (0..8_192).map(|number| part(number).to_string()).collect()
@@ -159,7 +159,7 @@ fn store_holds(directory: &Path, bytes: &[u8]) -> bool {
 #[test]
 fn an_unfinished_generation_goes_and_is_begun_again() {
     let root = tempfile::tempdir().unwrap();
-    // It cannot be packed.
+    // It does not compress.
     let words = long(7)[..200].to_owned();
     let log = open(root.path());
     log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("2"))])).unwrap();
@@ -170,7 +170,7 @@ fn an_unfinished_generation_goes_and_is_begun_again() {
     next.records.rotate_memtable_and_wait().unwrap();
     assert!(store_holds(root.path(), words.as_bytes()));
     drop((next, log));
-    // What is left of it by another run, in a journal and in a table.
+    // What an earlier run left of the second generation, in a journal and in a table.
     let log = open(root.path());
     assert!(log.next.lock().unwrap().is_some() && files.iter().all(|keyspace| keyspace.exists()));
     log.scrub().unwrap();
@@ -179,7 +179,7 @@ fn an_unfinished_generation_goes_and_is_begun_again() {
     let unfilled = log.fill_next(0, &[], &0.into()).unwrap_err();
     assert!(matches!(unfilled, LogError::NotBegun { topic: Topic::NextMemory }), "{unfilled}");
 
-    // What is begun again ends, and holds nothing of the first one.
+    // A generation that is begun again can be finished, and holds nothing of the first attempt.
     log.begin_next().unwrap();
     assert_eq!(suite::all(&log, Topic::NextMemory, 0, 0), []);
     log.fill_next(0, &[(b"b".to_vec(), Some(b"3".to_vec()))], &0.into()).unwrap();

@@ -1,10 +1,10 @@
-//! The form of the store's journals: how one is read, and how one is emptied in its place.
+//! The format of the store's journals: reads a journal, and empties one in place.
 //!
-//! In: bytes of a journal. Out: the keys and the values of its items, unpacked. And in: a journal whose entries all lie
-//! in tables, while nothing is written. Out: a journal of the same length without them. The store begins another journal
-//! only after 64 MB, and goes on writing where it was: so everything before that place becomes entries of a keyspace
-//! that does not exist, which a start skips. Their values are zeros that no disk holds. If the process dies meanwhile,
-//! the next start finds a shorter journal, and what is missing lies in tables.
+//! In, to read: bytes of a journal. Out: the keys and values of its items, decompressed. In, to empty: a journal whose
+//! entries all lie in tables, while nothing is written. Out: a journal of the same length without them. The store
+//! begins a new journal only after 64 MB, and continues writing where it was. So the bytes before that place are
+//! replaced by entries of a keyspace that does not exist, which a start skips; their values are zeros that take no disk
+//! space. If the process dies meanwhile, the next start finds a shorter journal, and tables hold what it lacks.
 //!
 //! An entry: the start (tag, count of items, number of the write), the item (tag, kind of the value, compression,
 //! keyspace, lengths of key, value and stored value, key, value), the end (tag, 64-bit XXH3 of the item, magic bytes).
@@ -31,14 +31,14 @@ const START: [u8; 13] = [tag::START, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// An item up to its lengths: a plain value of keyspace 0, which has no name, under an empty key.
 const ITEM: [u8; 13] = [tag::ITEM, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const MAGIC: [u8; 4] = *b"FJL\x03";
-/// Bytes of an entry beside its value: its start, the item with two lengths, and its end.
+/// Bytes of an entry without its value: its start, the item with two lengths, and its end.
 const FRAME_BYTES: u64 = 13 + 13 + 8 + 13;
 /// Bytes of an entry; the last one may have twice as many. A start holds a whole entry in memory.
 const ENTRY_BYTES: u64 = 1 << 20;
-/// Bytes that are looked at at once.
+/// Bytes that are read at once.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Empties a journal. One that the store has removed meanwhile is empty.
+/// Empties a journal. If the store has removed it meanwhile, there is nothing to do.
 pub(super) fn empty(path: &Path) -> io::Result<()> {
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -62,7 +62,7 @@ pub(super) fn empty(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes an entry of this many bytes, whose value are the zeros that are there.
+/// Writes an entry of this many bytes around the zeros that are there, which become its value.
 fn write_entry(file: &mut File, at: u64, bytes: u64) -> io::Result<()> {
     let value = bytes - FRAME_BYTES;
     // An entry has less than 2 MiB.
@@ -77,7 +77,7 @@ fn write_entry(file: &mut File, at: u64, bytes: u64) -> io::Result<()> {
     file.write_all(&[&[tag::END][..], &sum.digest().to_le_bytes(), &MAGIC].concat())
 }
 
-/// Where the store goes on writing: after the last byte that is not zero, which is the last of an entry.
+/// Where the store continues writing: after the last byte that is not zero, which is the last of an entry.
 fn end_of(file: &mut File, length: u64) -> io::Result<u64> {
     let (mut end, mut block) = (length, vec![0; BLOCK_BYTES]);
     while end > 0 {
@@ -96,7 +96,7 @@ fn end_of(file: &mut File, length: u64) -> io::Result<u64> {
 /// A key and a value of a journal.
 pub(crate) type JournalItem<'b> = (&'b [u8], Cow<'b, [u8]>);
 
-/// The next item of a journal; none at its end, or where it cannot be read.
+/// The next item of a journal; `None` at its end, or if it cannot be read.
 pub fn next_item<'b>(rest: &mut &'b [u8]) -> Option<JournalItem<'b>> {
     loop {
         let mut at = *rest;
@@ -114,7 +114,7 @@ pub fn next_item<'b>(rest: &mut &'b [u8]) -> Option<JournalItem<'b>> {
     }
 }
 
-/// The kind of the value, that of its compression, the keyspace, three lengths, the key and the value.
+/// Reads the kind of the value, its compression, the keyspace, three lengths, the key and the value.
 fn item<'b>(at: &mut &'b [u8]) -> Option<JournalItem<'b>> {
     let [_, compression] = take::<2>(at)?;
     take::<8>(at)?;
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// The parts of the form that a journal lacks which holds two values: a short one and one that is packed.
+    /// The expected parts of the format that a journal with a short and a compressed value lacks.
     fn not_found(journal: &[u8], short: JournalItem, long: JournalItem) -> Vec<&'static str> {
         let (mut rest, mut items, mut ends) = (journal, Vec::new(), Vec::new());
         while let Some(item) = next_item(&mut rest) {
@@ -153,7 +153,7 @@ mod tests {
         }
         let at = |wanted: &JournalItem| items.iter().position(|item| item == wanted);
         let is_packed = |at: usize| matches!(items[at].1, Cow::Owned(_));
-        // What `write_entry` writes, around the item as it was stored.
+        // What `write_entry` would write around the item as it was stored.
         let entry = at(&short).and_then(|at| {
             let from = ends[at].checked_sub(ITEM.len() + 8 + short.0.len() + short.1.len())?;
             let start = journal[..from].split_last_chunk::<13>()?.1;
@@ -190,7 +190,7 @@ mod tests {
             "fjall's journals have another form; log/embedded/journal.rs no longer finds {:?}",
             missing(&journal)
         );
-        // A change is named.
+        // A changed format is reported by the name of the part.
         let magic = memchr::memmem::rfind(&journal, &MAGIC).unwrap();
         let mut changed = journal.clone();
         changed[magic + 3] += 1;

@@ -1,8 +1,8 @@
-//! Which deletion markers may go while the log is open.
+//! Which deletion markers may be removed while the log is open.
 //!
-//! In: markers as they are written, and the offsets at which reads begin. Out: the oldest markers that no
-//! reader still needs, a few at a time. A reader that has read a record needs the marker of its deletion.
-//! So a marker stays while any recent read began at or before it. No clock is asked; callers pass the time.
+//! In: markers as they are written, and the offsets at which reads begin. Out: the oldest markers that no reader still
+//! needs, a few at a time. A reader that has read a record needs the marker of its deletion, so a marker stays while
+//! any recent read began at or before it. Reads no clock; callers pass the time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ pub(super) struct DeletionMarker {
     pub(super) append_ms: i64,
 }
 
-/// The markers that are left, and the recent reads.
+/// The remaining markers, and the recent reads.
 #[derive(Debug)]
 pub(super) struct MarkerCleaner {
     kept_ms: i64,

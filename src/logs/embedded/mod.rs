@@ -5,8 +5,8 @@
 //! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged. Appends that wait for a
 //!   write share the next one. With `"system"` the operating system syncs later: a killed process loses nothing,
 //!   a power cut may lose the writes of the last seconds, the newest first.
-//! - If a write fails, it is in doubt: the next start finds it whole or not at all. Until then the log
-//!   refuses writes.
+//! - If a write fails, its outcome is unknown: the next start finds it whole or not at all. Until then the log refuses
+//!   writes.
 //! - Loss is never silent. Every write has a number; the log refuses to open if a number in between is
 //!   missing, or if there are fewer writes than the file `synced_write_count` counts (with `"system"`: than
 //!   at the last orderly close). Deleting that file accepts the loss of the last writes.
@@ -23,9 +23,8 @@
 //!
 //! - `embedded_log`: [`EmbeddedLog`], the implementation of [`super::Log`]
 //! - `append_queue`: the queue of appends that the next write takes together
-//! - `marker_cleaner`: which markers may go while the log is open
-//! - `erasing`: replaces records in their places, and removes old bytes from the disk; `journal`: reads and empties
-//!   a journal
+//! - `marker_cleaner`: which markers may be removed while the log is open
+//! - `erasing`: replaces records in place, and removes old bytes from the disk; `journal`: reads and empties a journal
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `synced_write_count`: the count of synced writes
 //! - `embedded_topic`: one topic as a view shows it

@@ -11,7 +11,7 @@ const COMPRESSED_FROM: usize = 512;
 /// A level that compresses faster than a disk writes.
 const LEVEL: i32 = 1;
 
-/// The form of a record's value: none, as it is, or compressed.
+/// How a record's value is stored: none, as it is, or compressed.
 mod value {
     pub(super) const NONE: u8 = 0;
     pub(super) const PLAIN: u8 = 1;
@@ -53,7 +53,7 @@ pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8
     bytes
 }
 
-/// The JSON of a value. `index` is the record's place in its call, for the error.
+/// The JSON of a value. `index` is the record's index in its call, for the error.
 pub(super) fn json_of<T: serde::Serialize>(
     topic: Topic,
     partition: u32,

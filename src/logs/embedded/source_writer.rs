@@ -34,7 +34,7 @@ impl SourceLog for EmbeddedLog {
     }
 }
 
-/// The salt of a directory's log; the directory is made if there is none.
+/// The salt of a directory's log; creates the directory if there is none.
 ///
 /// # Errors
 /// [`LogError`] when a file operation fails.
@@ -42,7 +42,7 @@ pub(crate) fn embedded_salt(directory: &Path) -> Result<IdSalt, LogError> {
     salt_of(directory, None)
 }
 
-/// The salt of a directory's log, if it was made.
+/// The salt of a directory's log, if one exists.
 ///
 /// # Errors
 /// [`LogError`] when a file operation fails.

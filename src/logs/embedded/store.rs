@@ -159,7 +159,7 @@ impl StoreEnds {
 /// writes. Also returns the number of the last write.
 pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(EmbeddedStore, StoreEnds, u64), LogError> {
     let directory = &settings.directory;
-    // Somebody may have put a file back since the tables were last checked.
+    // A file may have been put back since the tables were last checked.
     *sync::lock(&LOOKED_THROUGH) = None;
     // Damaged bytes can trip assertions in the store's recovery. Unwinding drops its state, so none
     // of it is used afterwards.
@@ -468,8 +468,8 @@ impl EmbeddedStore {
         Ok(ends)
     }
 
-    /// How far a turns partition is covered. What is stored beside the read position counts only if it belongs to it: an
-    /// older build moves the position alone.
+    /// How far a turns partition is covered. The stored progress counts only if it matches the read position: an older
+    /// build moves the position alone.
     fn progress(&self, directory: &Path, partition: u32) -> Result<ReadProgress, LogError> {
         let position = number(directory, &self.positions, &read_position(partition))?.unwrap_or_default();
         let stored = self.positions.get(progress_key(partition)).map_err(|e| store_error(directory, "a read", e))?;
@@ -479,7 +479,7 @@ impl EmbeddedStore {
         Ok(if ahead.low() == position { ahead } else { position.into() })
     }
 
-    /// Removes what only the last run needed: deletion markers, and the numbers of its writes.
+    /// Removes what only the previous run needed: deletion markers, and the numbers of its writes.
     fn clean(&self, settings: &LogSettings, writes: u64) -> Result<(), LogError> {
         let directory = &settings.directory;
         let failed = |e| store_error(directory, "cleaning up after the last run", e);
@@ -512,7 +512,7 @@ impl EmbeddedStore {
         if number(directory, &self.meta, FLOOR_KEY.as_bytes())? == Some(writes) {
             return Ok(());
         }
-        // The floor must be on the disk before a number goes: a missing number above the floor counts as damage.
+        // The floor must be on the disk before a number is removed: a missing number above the floor counts as damage.
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
         batch.commit().map_err(failed)?;

@@ -201,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    /// The versions whose private form is known: of the files that `journal`, `erasing`, this file and
-    /// `pipeline/forgetting/search.rs` read or rewrite.
+    /// The dependencies whose private formats are known, with their versions: `journal`, `erasing`, this file and
+    /// `src/erasure/storage_search.rs` read or rewrite them.
     const KNOWN: [(&str, &str); 4] =
         [("fjall", "3.1.13"), ("lsm-tree", "3.1.10"), ("lz4_flex", "0.13.1"), ("sfa", "1.0.0")];
 
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The parts of the form that a keyspace lacks which holds a table and a file of long values.
+    /// The expected parts of the format that are missing in a keyspace with a table and a file of long values.
     fn not_found(store: &Path, keyspace: &Path) -> Vec<&'static str> {
         let manifest = manifest_of(keyspace).ok().map(|(_, bytes)| bytes);
         let has_section = |name: &[u8]| manifest.as_deref().is_some_and(|bytes| section(bytes, name).is_some());
@@ -266,7 +266,7 @@ mod tests {
             "fjall's or lsm-tree's files have another form; log/embedded/store_manifest.rs no longer finds {:?}",
             missing()
         );
-        // A change is named.
+        // A changed format is reported by the name of the part.
         let table = fs::read_dir(path.join("tables")).unwrap().next().unwrap().unwrap().path();
         let mut bytes = fs::read(&table).unwrap();
         bytes.push(0);

@@ -259,7 +259,7 @@ fn fill(directory: &Path, flushed: bool) -> Vec<Vec<LogRecord>> {
     for n in 0..30usize {
         log.append_turns(&[turn(&bank, 2 * n), turn(&bank, 2 * n + 1)]).unwrap();
         let value = format!("{n} ").repeat(200);
-        // Not packed to less than half, so it lies apart from the tables.
+        // It does not compress to less than half, so it lies apart from the tables.
         let long: String = (0..40).map(|part| blake3::hash(&[n as u8, part]).to_hex().to_string()).collect();
         let (key, long_key) = (format!("w{n}"), format!("long{n}"));
         let values = [(&*key, Some(&*value)), ("tail", Some(&*value)), (&*long_key, Some(&*long))];
@@ -328,7 +328,7 @@ fn check_damage(directory: &Path, expected: &[Vec<LogRecord>], what: &str) -> bo
     }
 }
 
-/// A small generator of numbers, so that every run has the same damage.
+/// A small random number generator, so that every run has the same damage.
 struct DamageDice(u64);
 
 impl DamageDice {
@@ -547,7 +547,7 @@ fn a_tail_that_was_never_acknowledged_is_dropped() {
     let root = tempfile::tempdir().unwrap();
     let expected = fill(root.path(), false);
     let journal = files(root.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
-    // The start of a batch of one item, as a process leaves it that is killed while it writes.
+    // The start of a batch of one item, as left by a process that is killed while it writes.
     let torn = [&[1u8][..], &1u32.to_le_bytes(), &9_999u64.to_le_bytes(), &[2, 0]].concat();
     fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(&torn).unwrap();
     let log = open(root.path()).unwrap();

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use crate::{LogError, MAX_RECORD_BYTES};
 use types::{config::KafkaSettings, sync};
 
-/// A logged error is taken as the cause of a failure for this long.
+/// A logged error counts as the cause of a failure for this long.
 const LOGGED_ERROR_AGE: Duration = Duration::from_secs(60);
 
 /// Timeout of one client's attempt, after which a new client tries: a client that sent its request
@@ -275,7 +275,7 @@ impl KafkaCluster {
         use RDKafkaErrorCode as E;
         let message = problem.to_lowercase();
         let (remedy, retriable) = match code {
-            // A transaction without rights has a code that only says its records were purged.
+            // A transaction without rights fails with a code that only says that its records were purged.
             _ if message.contains("authorization failed") => {
                 ("give this user the rights (ACLs) on the topics, groups and transactional ids of the prefix", false)
             }
@@ -286,7 +286,7 @@ impl KafkaCluster {
                 ("raise max.message.bytes of the topic and message.max.bytes of the brokers to 8388608", false)
             }
             Some(E::UnknownTopicOrPartition | E::UnknownTopic | E::UnknownPartition) => {
-                // The client learns late whether the topic has no leader for now, or was deleted.
+                // The client learns late whether the topic was deleted, or only has no leader at the moment.
                 ("check that the cluster is up; if the topic was deleted, start again to create it", true)
             }
             _ if message.contains("authentication") || message.contains("sasl") => {

@@ -1,11 +1,10 @@
 //! The control records of the memory topic: read positions, and the switch to a new generation.
 //!
-//! The key of a read position is two zero bytes, in the place of the bank's length in a memory record's key, followed
-//! by the turns partition in four bytes, big-endian. Its value is JSON. It is the last record of every transaction, so
-//! a reader that has it has everything that it covers. A switch is recorded in every partition, under two zero bytes
-//! and `moved`, and in the topic of generations, under `memory`; that topic exists from the first re-embedding on. For
-//! each key, only the last record counts: a record that cannot be read does not matter once another one of its key
-//! follows.
+//! The key of a read position is two zero bytes, where a memory record's key has the length of the bank, and then the
+//! turns partition in four bytes, big-endian. Its value is JSON. It is the last record of every transaction, so a
+//! reader that has it has everything that it covers. A switch is recorded in every partition, under two zero bytes and
+//! `moved`, and in the topic of generations, under `memory`; that topic exists from the first re-embedding on. For each
+//! key, only the last record counts: an unreadable record does not matter once another one of its key follows.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +63,7 @@ pub(super) fn partition_of_key(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(partition.try_into().ok()?))
 }
 
-/// What a control record of the memory topic says, by its key; `None` for the key of a memory record.
+/// Describes a control record of the memory topic by its key; `None` for the key of a memory record.
 pub(super) fn describe_key(key: &[u8]) -> Option<String> {
     match partition_of_key(key) {
         Some(turns) => Some(format!("the read position of turns/{turns}")),
@@ -73,7 +72,7 @@ pub(super) fn describe_key(key: &[u8]) -> Option<String> {
     }
 }
 
-/// What is wrong with a control record of the memory topic; `None` for one that can be read, and for a memory record.
+/// Why a control record of the memory topic cannot be read; `None` if it can be, and for a memory record.
 pub(super) fn problem(key: &[u8], value: Option<&[u8]>) -> Option<String> {
     let what = describe_key(key)?;
     let problem = match partition_of_key(key) {

@@ -140,7 +140,7 @@ fn values(cluster: &KafkaCluster) -> Vec<Vec<u8>> {
     raw.into_iter().filter_map(|raw| raw.record.value).collect()
 }
 
-/// As after the start of a broker that was killed, which for a moment knows an earlier end.
+/// As after a killed broker starts again: for a moment it knows an earlier end.
 #[test]
 fn an_offset_that_the_cluster_does_not_know_yet_has_not_expired() {
     let (mock, cluster) = mock_cluster();
@@ -238,7 +238,7 @@ fn a_stranded_client_of_a_reader_is_replaced() {
     wait(&mut || !reader.read(&cluster, next, 1).unwrap().is_empty());
 }
 
-/// Writes a record as the owner with this id does, and leaves its transaction open.
+/// Writes a record as the owner with this id does, and leaves the transaction open.
 fn write_and_stop(log: &KafkaLog, owner: &str, out: OutgoingRecord<'_>) -> BaseProducer<KafkaClientState> {
     let id = format!("{}.{owner}", log.cluster().settings.prefix);
     let open: BaseProducer<KafkaClientState> =
@@ -265,7 +265,7 @@ fn a_look_at_a_position_does_not_wait_for_a_writer_that_died() {
     let out =
         OutgoingRecord { topic: &memory, partition: Some(0), key: Some(b"a"), value: Some(b"never"), headers: None };
     let _open = write_and_stop(&log, "extract.0", out);
-    // A request may take less time than the cluster gives a transaction.
+    // A request times out sooner than the cluster aborts a transaction.
     settings.kafka.timeout_seconds = 5;
     let other = KafkaLog::open(&settings).unwrap();
     assert_eq!(other.read_position(0).unwrap(), 1);
@@ -299,7 +299,7 @@ fn a_broker_killed_inside_an_open_transaction_shows_none_of_it() {
     assert!(open.commit_transaction(Duration::from_secs(10)).is_err(), "fenced");
     assert_eq!(folded(&next)["a"], "later");
     assert_eq!(folded(&KafkaLog::open(&settings).unwrap())["a"], "later");
-    // The first log's owner is fenced, too, until the log owns the partition again.
+    // The first log's owner is fenced, too, until that log owns the partition again.
     assert!(matches!(log.commit(&transaction("too late")), Err(LogError::Fenced { partition: 0 })));
     log.own(0).unwrap();
     log.commit(&transaction("again")).unwrap();
@@ -312,7 +312,7 @@ fn lose_markers(broker: &Broker, partitions: &[&str]) {
     broker.act("restart", None);
 }
 
-/// A cluster may have forgotten a transaction that a partition takes for open: nothing behind it is shown to anybody,
+/// A cluster may have forgotten a transaction that a partition considers open: no reader is shown what lies behind it,
 /// and no newer producer and no timeout ends it.
 #[test]
 fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
@@ -333,7 +333,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     assert_eq!((next.read_position(0).unwrap(), letters(&open())), (1, 2), "the letter is delivered again");
     assert_eq!(suite::live_values(&open(), 0)["a"], "first");
 
-    // An owner that stays, and commits nothing more.
+    // The case of an owner that stays, and commits nothing more.
     next.commit(&suite::transaction(2, &[("a", Some("second"))])).unwrap();
     lose_markers(&broker, &["unit-left.memory-0"]);
     let until = Instant::now() + Duration::from_secs(60);
@@ -343,7 +343,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     }
     assert_eq!(suite::live_values(&open(), 0)["a"], "second");
 
-    // One that was aborted before its last record was written.
+    // The case of a transaction that was aborted before its last record was written.
     let memory = next.cluster().topic("memory");
     let out =
         OutgoingRecord { topic: &memory, partition: Some(0), key: Some(b"b"), value: Some(b"never"), headers: None };
@@ -357,7 +357,7 @@ fn a_transaction_that_the_cluster_left_open_is_ended_by_its_owner() {
     let live = suite::live_values(&open(), 0);
     assert_eq!((live.get("b"), live["c"].as_str()), (None, "third"));
 
-    // Turns of a source, whose position is known.
+    // The case of a source's turns, whose position is known.
     last.ensure_sources().unwrap();
     let (mut writer, _) = last.take_source("chat").unwrap();
     writer.commit(&source_transaction("chat", 1)).unwrap();
@@ -383,9 +383,9 @@ fn source_transaction(source: &str, number: u64) -> SourceTransaction {
     SourceTransaction { events, cursor: number.to_string().into_bytes(), ..SourceTransaction::default() }
 }
 
-/// A broker shows nothing that was written after an open transaction began. While another source's transaction stayed
-/// open, a source that started again did not find the position that it had committed after it, and wrote its messages
-/// twice.
+/// A broker shows nothing that was written after the start of an open transaction. While another source's transaction
+/// stayed open, a source that started again did not find its position, which it had committed later, and wrote its
+/// messages twice.
 #[test]
 fn a_position_behind_an_open_transaction_of_another_source_is_found() {
     let test = "kafka::faults::a_position_behind_an_open_transaction_of_another_source_is_found";
@@ -415,9 +415,9 @@ fn a_position_behind_an_open_transaction_of_another_source_is_found() {
     });
 }
 
-/// Two sources of one partition keep writing while their broker is paused for longer than a request may take: each
-/// starts again at its durable position, so that none of its messages is left out, and none comes again behind a later
-/// one. A message may stand twice in a row: where the cluster leaves its transaction open, the source writes it again.
+/// Two sources of one partition keep writing while their broker is paused for longer than a request's timeout. Each
+/// starts again at its durable position: no message is left out, and none comes again behind a later one. A message may
+/// stand twice in a row: if the cluster leaves its transaction open, the source writes it again.
 #[test]
 fn a_source_goes_on_behind_its_last_message_after_its_broker_stood_still() {
     let test = "kafka::faults::a_source_goes_on_behind_its_last_message_after_its_broker_stood_still";
@@ -430,7 +430,7 @@ fn a_source_goes_on_behind_its_last_message_after_its_broker_stood_still() {
     let longest = log.cluster().transactional("x").get("transaction.timeout.ms").unwrap().parse().unwrap();
     let longest = Duration::from_millis(longest);
     let (written, failed, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    // Writes until the test is over, and returns its last message, if the log says which that is.
+    // Writes until the test is over. Returns the source's last message, if the log says which that is.
     let follow = |source: &str| loop {
         // As a source does after any failure of the log: it starts again at its durable position.
         let Ok((mut writer, state)) = log.take_source(source) else {
@@ -462,14 +462,14 @@ fn a_source_goes_on_behind_its_last_message_after_its_broker_stood_still() {
         }
     };
     let last = std::thread::scope(|scope| {
-        // Also where a wait panics: the scope would wait for its threads forever.
+        // Needed if a wait panics: the scope would wait for its threads forever.
         let _over = StopFlagGuard(&is_over);
         let followers = sources.each_ref().map(|source| scope.spawn(|| follow(source)));
         for _ in 0..2 {
             let before = written.load(Ordering::Relaxed);
             wait("the sources write", &|| written.load(Ordering::Relaxed) >= before + 20);
             broker.act("pause", None);
-            // Until the broker would abort a transaction, and sources have given up requests and started again.
+            // Until the broker would have aborted a transaction, and sources have given up requests and started again.
             let (paused, before) = (Instant::now(), failed.load(Ordering::Relaxed));
             wait("the sources give up", &|| paused.elapsed() > longest && failed.load(Ordering::Relaxed) >= before + 2);
             broker.act("resume", None);

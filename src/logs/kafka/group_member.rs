@@ -1,9 +1,9 @@
 //! The partitions of a topic that a consumer group assigns to this instance.
 //!
-//! In: membership in a consumer group. Out: assigned and revoked partitions. The member reads
-//! nothing: it pauses what it is assigned, and a thread polls it all the time, so that a long
-//! extraction never looks like a dead member. Offsets are committed only for tools that show lag;
-//! this project never reads them. A stranded client is replaced, and its partitions are revoked.
+//! In: membership in a consumer group. Out: assigned and revoked partitions. The member reads nothing: it pauses the
+//! partitions that it is assigned, and a thread polls it all the time, so that a long extraction never looks like a
+//! dead member. Offsets are committed only for tools that show lag; this project never reads them. A stranded client is
+//! replaced, and its partitions are revoked.
 
 use std::{
     sync::{
@@ -31,7 +31,7 @@ use types::{sync, wake_signal::WakeSignal};
 
 /// The context of a member: it passes on what its group decides.
 pub struct GroupMemberContext {
-    /// Which topic, and as which member.
+    /// The client's state, named by its topic and member.
     pub watch: KafkaClientState,
     /// Receives the changes to the membership.
     pub events: Sender<AssignmentChange>,

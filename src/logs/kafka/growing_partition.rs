@@ -1,8 +1,8 @@
 //! Reads a partition from its beginning, and later what was added.
 //!
-//! In: the partition. Out: its records in order, each once, up to the end that the partition has when it is asked. No
-//! committed record before that end is missing: a reader that only follows a partition stops at what the broker has
-//! delivered so far.
+//! In: the partition. Out: its records in order, each once, up to the partition's end at the time of the call. No
+//! committed record before that end is missing; a reader that only follows a partition would stop at what the broker
+//! has delivered so far.
 
 use super::{client::KafkaCluster, partition_reader::PartitionReader};
 use crate::{LogError, RawRecord};
@@ -14,7 +14,7 @@ const READ_AT_ONCE: usize = 256;
 pub(super) struct GrowingPartition {
     reader: PartitionReader,
     is_transactional: bool,
-    /// The end that the partition had when it was asked for last.
+    /// The partition's end, as of the last time that it was read from the broker.
     end: u64,
     next: u64,
     /// Whether records before that end are left to read.
@@ -34,7 +34,7 @@ impl GrowingPartition {
         Ok(Self { reader, is_transactional, end: 0, next, is_behind: false })
     }
 
-    /// Some of the records that were not read yet; none once the end of the partition is reached. It is at least
+    /// Some of the records that were not read yet; none at the end of the partition. That end is at least
     /// `written_end`, the offset after a record that this process wrote.
     pub(super) fn read_new(&mut self, cluster: &KafkaCluster, written_end: u64) -> Result<Vec<RawRecord>, LogError> {
         if !self.is_behind {

@@ -38,7 +38,7 @@ use types::{
 
 /// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 256;
-/// How long the times at which words leave the topics are not asked for again.
+/// For how long the known retention of the topics is used before it is read again.
 const LEAVING_KNOWN: Duration = Duration::from_secs(60);
 /// How many offsets before the end are searched first for the last read position.
 const FIRST_SEARCH: u64 = 512;
@@ -83,7 +83,7 @@ pub struct KafkaLog {
     /// Where live records lie, for the memory partitions whose banks were listed.
     live: Mutex<HashMap<u32, Arc<Mutex<LiveKeyIndex>>>>,
     entries: Mutex<OperationEntries>,
-    /// When words leave the topics, and when that was asked for.
+    /// When words leave the topics, and when that was read.
     leaving: Mutex<Option<(Instant, TopicRetention)>>,
     notices: Vec<String>,
     news: Arc<WakeSignal>,
@@ -355,7 +355,7 @@ impl KafkaLog {
         }
     }
 
-    /// Works with the index of a memory partition, which is first brought up to date.
+    /// Runs `work` with the index of a memory partition, after bringing it up to date.
     fn with_index<T>(
         &self,
         partition: u32,
@@ -378,7 +378,7 @@ impl KafkaLog {
             Ok(batch)
         });
         if let Err(error) = updated {
-            // It may lack records; the next call reads the partition again.
+            // The index may lack records; the next call reads the partition again.
             sync::lock(&self.live).remove(&partition);
             return Err(error);
         }
@@ -552,8 +552,8 @@ impl Log for KafkaLog {
         Ok(end)
     }
 
-    /// Behind the last turn there are markers of the transactions that forwarded turns. A reader of its own searches
-    /// backwards from the end, so that the shared one keeps its position.
+    /// Markers of the transactions that forwarded turns may follow the last turn. A separate reader searches backwards
+    /// from the end, so that the shared one keeps its position.
     fn end_of_turns(&self, partition: u32) -> Result<u64, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         let mut reader = PartitionReader::open(&self.cluster, &self.turns, partition, false)?;
@@ -756,8 +756,8 @@ impl GenerationalLog for KafkaLog {
         Ok(())
     }
 
-    /// One transaction marks every partition of the old generation. Then this fences the owners of
-    /// the old one; they find the mark when they own a partition again.
+    /// One transaction marks every partition of the old generation as replaced. Then this fences the owners of the old
+    /// generation; they find the mark when they own a partition again.
     fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
         let value = GenerationSwitch::value(self.generation + 1, model);
         let generations = self.cluster.topic(topic_setup::GENERATIONS);

@@ -1,9 +1,9 @@
 //! Where the live records of a memory partition lie, by key.
 //!
-//! In: the partition, read once, and later what was added. Out: the records whose keys begin with a prefix, in the
-//! order of their keys, each as it was last written, and how far they cover the turns. It holds a key and an offset for
-//! every live record, and no value. A record is read again when it is asked for. Compaction keeps the last record of a
-//! key at its offset.
+//! In: the partition, read once, and later what was added. Out: the records whose keys begin with a prefix, in key
+//! order, each as last written, and how far they cover the turns. It holds a key and an offset for every live record,
+//! and no values: a record is read again when a caller wants it. Compaction keeps the last record of a key at its
+//! offset.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -16,18 +16,18 @@ use super::{
 use crate::{LogError, LogRecord, RawRecord, ReadBatch, ReadProgress};
 use types::model::Bank;
 
-/// Records that are read before they are handed over.
+/// Records that are read before they are passed on.
 const READ_AT_ONCE: usize = 256;
-/// Offsets up to which reading on is faster than going to another place.
+/// If the next record is at most this many offsets ahead, reading on is faster than seeking.
 const NEAR: u64 = 512;
 
 /// The live records of a partition.
 pub(super) struct LiveKeyIndex {
     topic: String,
     growing: GrowingPartition,
-    /// Reads records again, so that `growing` keeps its place.
+    /// Reads records again, so that `growing` keeps its position.
     lookup: PartitionReader,
-    /// The place of `lookup`.
+    /// The offset that `lookup` reads next.
     at: u64,
     offsets: BTreeMap<Vec<u8>, u64>,
     /// By turns partition: how far transactions cover it.
@@ -35,7 +35,7 @@ pub(super) struct LiveKeyIndex {
 }
 
 impl LiveKeyIndex {
-    /// Of a partition of a memory topic; empty until it is brought up to date.
+    /// The index of a partition of a memory topic; empty until its first update.
     pub(super) fn open(cluster: &KafkaCluster, topic: &str, partition: u32) -> Result<Self, LogError> {
         Ok(Self {
             topic: format!("{topic}/{partition}"),
@@ -47,8 +47,8 @@ impl LiveKeyIndex {
         })
     }
 
-    /// Takes what was added to the partition. `split` divides records and read positions. After an error the index may
-    /// lack records: do not use it any more.
+    /// Reads what was added to the partition. `split` separates records from read positions. After an error the index
+    /// may lack records: do not use it any more.
     pub(super) fn update(
         &mut self,
         cluster: &KafkaCluster,

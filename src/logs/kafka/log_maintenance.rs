@@ -1,8 +1,8 @@
-//! What the log on Kafka does beside reading and writing: it looks whether its last commits are shown to others, and
-//! counts what was not read. It also gives turns and dead letters the form in which they are written.
+//! What the log on Kafka does beside reading and writing: checks that its last commits are visible to others, counts
+//! unread records, and gives turns and dead letters their written form.
 //!
-//! In: owned partitions, and positions. Out: no transaction of this process that the cluster left open, and counts. Of
-//! the log's own readers none is moved.
+//! In: owned partitions, and positions. Out: no transaction of this process that the cluster left open, and counts. The
+//! log's own readers keep their positions.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use super::{
     KafkaLog, control_records,
     record_values::error_headers,
     transactional_producer::OutgoingRecord,
-    unmarked_transactions::{ENDING, LOOK, ProducerPartitions},
+    unmarked_transactions::{CHECK_INTERVAL, ENDING, ProducerPartitions},
     unread_counter::{UnreadCount, UnreadCounter},
 };
 use crate::{Log as _, LogError, Topic, partition_of};
@@ -52,7 +52,7 @@ impl KafkaLog {
         Ok(turns.chain(std::iter::once((self.name(Topic::DeadLetters).to_owned(), 0))).collect())
     }
 
-    /// Ends what the cluster left open of the transactions of an owned partition.
+    /// Ends the transactions of an owned partition that the cluster left open.
     pub(super) fn end_unmarked(&self, partition: u32) -> Result<(), LogError> {
         let Some(owner) = sync::lock(&self.owners).get(&partition).cloned() else { return Ok(()) };
         let (home, last_key) = (partition % self.partitions(), control_records::key(partition));
@@ -66,7 +66,7 @@ impl KafkaLog {
         sync::lock(&owner).end_unmarked(self.cluster(), &places)
     }
 
-    /// Whether readers of committed records are shown what was committed just now.
+    /// Whether readers of committed records are shown the latest commit.
     pub(super) fn is_commit_visible(&self, last: &HashMap<(String, i32), i64>) -> Result<bool, LogError> {
         let until = Instant::now() + ENDING;
         loop {
@@ -74,23 +74,23 @@ impl KafkaLog {
             if is_shown || Instant::now() > until {
                 return Ok(is_shown);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 
-    /// Looks whether the last commit of a partition is shown, some time after it, and ends it if not.
+    /// Checks some time after a commit that the partition's readers are shown it, and ends its transaction if not.
     pub(super) fn check_last_commit(&self, partition: u32) -> Result<(), LogError> {
         let Some(last) = self.unseen.due(partition) else { return Ok(()) };
         match self.unseen.shows(self.cluster(), &last) {
             Ok(true) => Ok(()),
             Ok(false) => self.end_unmarked(partition),
-            // Nothing can be ended while the cluster is away.
+            // No transaction can be ended while the cluster is unavailable.
             Err(LogError::Cluster { retriable: true, .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// What lies behind a position.
+    /// Counts the records behind a position.
     pub(super) fn count_unread(&self, topic: Topic, partition: u32, position: u64) -> Result<UnreadCount, LogError> {
         self.check_partition(topic, partition)?;
         let of = (topic, partition);

@@ -12,14 +12,15 @@
 //! - `client`: client configurations and errors
 //! - `open`: opens a log or a view; `cluster_topic`: one topic, for a view of it
 //! - `topic_setup`: creates and checks the topics
-//! - `partition_reader`: reads one partition; `transactional_producer`: commits to one; `unmarked_transactions`: ends what a cluster left open
+//! - `partition_reader`: reads one partition; `transactional_producer`: commits to one; `unmarked_transactions`: ends
+//!   transactions that a cluster left open
 //! - `control_records`: the records of read positions and of switches between generations
 //! - `reach`: asks the cluster for its brokers and topics
 //! - `repair`: records that cannot be read, and what an operator writes instead
 //! - `instances_topic`: which instance answers HTTP requests about the banks of each partition
 //! - `unread_counter`: counts the records behind a position; `log_maintenance`: what is done beside reading and writing
-//! - `growing_partition`: reads a partition and what is added to it; with it, `live_key_index`: where the live records of the memory
-//!   lie, and `operation_entries`: the operations that forget turns
+//! - `growing_partition`: reads a partition and what is added to it; with it, `live_key_index`: where the live records
+//!   of the memory lie, and `operation_entries`: the operations that forget turns
 //! - `topic_retention`: when words of deleted turns leave the topics
 //! - `record_values`: the values of records that are to be written
 //! - `source_writer`: the turns and positions of live sources

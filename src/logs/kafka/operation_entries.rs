@@ -1,14 +1,14 @@
-//! The entries that a log keeps beside its records: here, operations that forget turns.
+//! The entries that a log keeps beside its records: on Kafka, operations that forget turns.
 //!
-//! In: the compacted topic of operations, whose keys are the entries' names. Out: the last value of each, also of those
-//! that other instances wrote. They are few, so all of them are held.
+//! In: the compacted topic of operations, whose keys are the entries' names. Out: the last value of each, including
+//! those that other instances wrote. There are few, so all of them are held in memory.
 
 use std::{collections::BTreeMap, ops::Bound};
 
 use super::{client::KafkaCluster, growing_partition::GrowingPartition, topic_setup::OPERATIONS};
 use crate::LogError;
 
-/// The entries, as they were read last.
+/// The entries as last read.
 #[derive(Default)]
 pub(super) struct OperationEntries {
     /// Opened by the first call.

@@ -24,7 +24,7 @@ use types::wake_signal::WakeSignal;
 
 /// Kilobytes of a partition to prefetch: four fetches.
 const QUEUED_KILOBYTES: usize = 1_024;
-/// How long open transactions are waited for before others get their turn.
+/// How long to wait for open transactions before the thread serves other partitions.
 const SETTLING: Duration = Duration::from_secs(10);
 /// Timeout of one poll.
 const POLL: Duration = Duration::from_millis(20);
@@ -71,7 +71,7 @@ pub fn span(
     }
 }
 
-/// What a reader is shown.
+/// Which records a reader is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadIsolation {
     /// Committed records, up to the first open transaction.
@@ -81,7 +81,7 @@ pub(super) enum ReadIsolation {
 }
 
 impl ReadIsolation {
-    /// A client that is shown this.
+    /// A client with this isolation.
     pub(super) fn consumer(
         self,
         cluster: &KafkaCluster,
@@ -127,7 +127,7 @@ impl PartitionReader {
         Ok(reader)
     }
 
-    /// As [`Self::open`], for a reader that is shown more.
+    /// As [`Self::open`], with another isolation.
     pub(super) fn open_for(
         cluster: &KafkaCluster,
         topic: &str,
@@ -241,10 +241,10 @@ impl PartitionReader {
         }
     }
 
-    /// Makes the next reads reach the end that the partition has now, of which the last offsets may hold markers.
+    /// Makes the next reads reach `end`, the partition's end now. The last offsets may hold markers.
     pub fn reach(&mut self, end: u64) {
         if end > self.opened_end {
-            // The client tells once that a partition ends; after a seek it tells that again.
+            // The client reports the end of a partition only once; after a seek it reports it again.
             (self.opened_end, self.next, self.ended) = (end, None, false);
         }
     }
@@ -324,9 +324,9 @@ impl PartitionReader {
             |e: &KafkaError| cluster.failed(&self.watch, format!("going to offset {from} of {}", self.name()), e);
         list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64)).map_err(|e| failed(&e))?;
         self.consumer.assign(&list).map_err(|e| failed(&e))?;
-        // librdkafka 2.12 ends the process (`rktp_started`) when a partition is assigned again, or the client is
-        // dropped, before it has noted the stop of the assignment before. Its only queue is served in order: the first
-        // answer comes after the stop, the second after the stop was noted.
+        // librdkafka 2.12 ends the process (`rktp_started`) if a partition is assigned again, or the client dropped,
+        // before it has processed the stop of the previous assignment. Its only queue is served in order: the first
+        // answer comes after the stop is sent, the second after it is processed.
         for _ in 0..2 {
             self.consumer.assignment().map_err(|e| failed(&e))?;
         }
@@ -343,7 +343,7 @@ impl PartitionReader {
                 let position = self.next.unwrap_or_default();
                 let (earliest, _) = self.span(cluster)?;
                 if earliest <= position {
-                    // A broker that has just started may know less of the partition than it has shown before.
+                    // A broker that has just started may know less of the partition than it showed before.
                     return Err(cluster.failed(&self.watch, format!("reading {} at {position}", self.name()), error));
                 }
                 Err(LogError::Expired { partition: self.partition as u32, position, earliest })

@@ -11,7 +11,7 @@ use types::config::LogSettings;
 /// The brokers and topics of the cluster.
 ///
 /// # Errors
-/// [`LogError::KafkaCluster`] if it does not answer or refuses access.
+/// [`LogError::Cluster`] if it does not answer or refuses access.
 pub(crate) fn cluster_state(settings: &LogSettings) -> Result<ClusterState, LogError> {
     let cluster = KafkaCluster::new(&settings.kafka)?;
     let watch = KafkaClientState::default();

@@ -1,10 +1,10 @@
 //! Finds the records of the pipeline's own topics that cannot be read, and writes what an operator decides instead.
 //!
-//! In: the cluster, checks of the values that the log does not know, and what an operator decides. Out: each such record, with
-//! what is wrong with it and what may be written instead; then the new record of its key, in a transaction of its own.
-//! For each key, only the last record counts, so a record that another one follows is not shown. This file never
-//! chooses a value, and never replaces a record that can be read. A running service continues by itself once it reads
-//! the new record.
+//! In: the cluster, checks for the values that the log cannot judge, and the operator's decisions. Out: each unreadable
+//! record, with what is wrong with it and what may be written instead; then the new record of its key, in a separate
+//! transaction. For each key, only the last record counts, so a record that another one follows is not reported. This
+//! file never chooses a value, and never replaces a readable record. A running service continues by itself once it
+//! reads the new record.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct UnreadableKafkaRecord {
     pub key: Vec<u8>,
     /// Its value; `None` if it was deleted.
     pub value: Option<Vec<u8>>,
-    /// What it says: `the read position of turns/3`.
+    /// What the record describes: `the read position of turns/3`.
     pub what: String,
     /// Why it cannot be read.
     pub problem: String,
@@ -46,7 +46,7 @@ pub struct UnreadableKafkaRecord {
 
 /// What is wrong with a record.
 pub struct RecordProblem {
-    /// What the record says.
+    /// What the record describes.
     pub what: String,
     /// Why it cannot be read.
     pub problem: String,
@@ -60,16 +60,16 @@ pub type ValueCheck<'c> = dyn Fn(&MemoryKey, &[u8]) -> Option<RecordProblem> + '
 /// Says what is wrong with an entry that is kept beside the records, by its name, if anything.
 pub type EntryCheck<'c> = dyn Fn(&str, &[u8]) -> Option<RecordProblem> + 'c;
 
-/// What the log does not know of its records.
+/// Checks of the contents that the log itself cannot judge.
 #[derive(Clone, Copy)]
 pub struct RepairChecks<'c> {
-    /// Of memory records.
+    /// For memory records.
     pub value: &'c ValueCheck<'c>,
-    /// Of entries.
+    /// For entries.
     pub entry: &'c EntryCheck<'c>,
 }
 
-/// Looks at a record, given the last read position of its key that could be read.
+/// Checks a record, given the last readable read position of its key.
 type ReadabilityCheck<'c> = dyn Fn(Option<&ReadProgress>, &LogRecord) -> Option<RecordProblem> + 'c;
 
 /// Every record that cannot be read and is the last one of its key.
@@ -84,7 +84,7 @@ pub fn unreadable_records(
     let mut found = Vec::new();
     let generation = match topic_setup::current_generation(&cluster) {
         Ok(generation) => Some(generation),
-        // Then it is not known which topic holds the memory.
+        // In that case it is unknown which topic holds the memory.
         Err(LogError::Unreadable { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -130,8 +130,8 @@ pub fn unreadable_records(
     Ok(found)
 }
 
-/// What is wrong with a record of the memory topic, if anything; `before` is the last read position of its key that
-/// could be read.
+/// What is wrong with a record of the memory topic, if anything; `before` is the last readable read position of its
+/// key.
 fn of_memory(
     turns: u32,
     check_value: &ValueCheck<'_>,
@@ -259,7 +259,7 @@ pub fn replace(
             problem: format!("the new value cannot be read either ({problem}); {remedy}"),
         });
     }
-    // An owner in a role of its own: no running service is fenced.
+    // An owner in a separate role, so no running service is fenced.
     let owner = TransactionalProducer::take(&cluster, "repair", 0)?;
     let record = OutgoingRecord { topic, partition: Some(*partition), key: Some(key), value, headers: None };
     owner.commit(&cluster, std::iter::once(record)).map(drop)

@@ -1,9 +1,9 @@
 //! Live sources on Kafka: turns and positions in one transaction.
 //!
-//! In: the names of sources, and transactions. Out: what each source committed last. The topic
-//! `sources` is compacted and holds two records per source: its position under its name, and the names that it has
-//! given. A source belongs to one of the topic's partitions, by its name, and the consumer group assigns that partition
-//! to one instance. A newer writer of a source fences the earlier one.
+//! In: the names of sources, and transactions. Out: what each source committed last. The topic `sources` is compacted
+//! and holds two records per source: its position under its name, and the names that it has given. A source's name
+//! determines its partition of the topic, and the consumer group assigns that partition to one instance. A newer writer
+//! of a source fences the earlier one.
 
 use super::{
     KafkaLog,
@@ -22,9 +22,9 @@ use types::model::IdSalt;
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 256;
 
-/// The name under which the salt of ids lies. No source has a name with a space.
+/// The key of the salt of ids. No source has a name with a space.
 const SALT: &str = "id salt";
-/// How often making it is tried, while others try it too.
+/// How often to try making the salt, while other processes try it too.
 const SALT_ATTEMPTS: usize = 8;
 
 /// The partition of a source.
@@ -59,7 +59,7 @@ impl KafkaLog {
         }
     }
 
-    /// What was committed last of a source; nothing of one that was never there.
+    /// What a source committed last; empty for a source that never committed.
     fn state_of(&self, source: &str) -> Result<SourceState, LogError> {
         let topic = self.cluster().topic(SOURCES);
         let mut reader = PartitionReader::open(self.cluster(), &topic, partition_of_source(source), true)?;
@@ -95,8 +95,8 @@ impl SourceLog for KafkaLog {
         Ok((Box::new(writer), state))
     }
 
-    /// It lies beside the positions of sources, under a name that no source can have. Its writer is alone: a
-    /// writer before is fenced, and what it wrote is read.
+    /// The salt is stored like a source's position, under a name that no source can have. It has one writer at a time:
+    /// an earlier writer is fenced, and what it wrote is read.
     fn id_salt_or(&self, first: Option<IdSalt>) -> Result<IdSalt, LogError> {
         self.ensure_sources()?;
         let mut outcome = Err(LogError::Fenced { partition: 0 });
@@ -135,7 +135,7 @@ struct KafkaSourceWriter<'a> {
 }
 
 impl KafkaSourceWriter<'_> {
-    /// Ends what the cluster left open of this source's transactions.
+    /// Ends this source's transactions that the cluster left open.
     fn end_unmarked(&self) -> Result<(), LogError> {
         let (name, names) = (self.source.as_bytes(), names_key(&self.source));
         let places = ProducerPartitions {
@@ -177,7 +177,7 @@ impl SourceWriter for KafkaSourceWriter<'_> {
                 .chain(std::iter::once(state(self.source.as_bytes(), cursor)));
         let committed = self.owner.commit(self.log.cluster(), records)?;
         self.log.reach_written(&committed.last);
-        // A source may write nothing more for long, and nobody would be shown this.
+        // The source may write nothing for a long time, and meanwhile no reader would be shown this commit.
         if self.log.is_commit_visible(&committed.last)? { Ok(()) } else { self.end_unmarked() }
     }
 }

@@ -28,7 +28,7 @@ pub(super) mod broker_process;
 mod skipped;
 use broker_process::Broker;
 
-/// Settings with a topic prefix of this test, which no end-to-end test on the same broker has.
+/// Settings with a topic prefix of this test, which no end-to-end test on the same broker uses.
 pub(super) fn settings(broker: &Broker, name: &str, partitions: u32) -> LogSettings {
     let mut log = Pipeline::parse("version = 1").unwrap().log;
     log.kind = types::config::LogKind::Kafka;
@@ -89,7 +89,7 @@ fn a_topic_that_differs_is_named_with_what_to_do() {
     assert!(KafkaLog::open(&wanting).is_err());
 }
 
-/// Topics that somebody else created work; each property that they lack is a warning with its command.
+/// Topics that others created work; each property that they lack is a warning with the command that sets it.
 #[test]
 fn new_topics_keep_their_retention_and_those_of_others_are_warned_of() {
     let test = "kafka::new_topics_keep_their_retention_and_those_of_others_are_warned_of";

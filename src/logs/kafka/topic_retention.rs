@@ -1,18 +1,17 @@
 //! When words of deleted turns leave the topics of a pipeline, as the topics' own properties say.
 //!
-//! In: the properties of the topics that hold words. Out: the longest time until one of them has dropped what is
-//! deleted, and those that never do, each with the property to change.
+//! In: the properties of the topics that hold words. Out: the longest time until such a topic has dropped what is
+//! deleted, and the topics that never drop it, each with the property to change.
 
 use super::{client::KafkaCluster, topic_setup};
 use crate::{LogError, TopicRetention, memory_name};
 
-/// Brokers look every five minutes for what they may delete, and delete its files a minute later, unless their own
-/// settings say otherwise.
+/// By default, brokers check every five minutes for what they may delete, and delete its files a minute later.
 const BROKER_MS: u64 = 600_000;
-/// The compaction lag that is proposed.
+/// The compaction lag that the advice proposes.
 const DAY_MS: u64 = 86_400_000;
 
-/// When words leave the topics that exist.
+/// Reads when words leave the existing topics.
 pub(super) fn read_topic_retention(cluster: &KafkaCluster, generation: u32) -> Result<TopicRetention, LogError> {
     let forgets = cluster.settings.forgets_topic.as_str();
     let names = ["turns", "dead-letters", "questions", "answers", "edges", forgets].into_iter().map(str::to_owned);
@@ -38,7 +37,7 @@ pub(super) fn read_topic_retention(cluster: &KafkaCluster, generation: u32) -> R
 /// The milliseconds after which a topic has dropped a record that is deleted or replaced; or why it never does.
 fn of_topic(name: &str, property: &dyn Fn(&str) -> Option<String>) -> Result<u64, String> {
     let number = |key: &str| property(key).and_then(|value| value.parse::<i64>().ok());
-    // A limit of -1, or of all that fits into the number, is none.
+    // A limit of -1, or of the largest number, means no limit.
     let limit = |key: &str| number(key).filter(|ms| (0..i64::MAX).contains(ms)).map(i64::unsigned_abs);
     let policy = property("cleanup.policy").unwrap_or_default();
     let has = |kind: &str| policy.split(',').any(|part| part.trim() == kind);

@@ -198,7 +198,7 @@ fn topic_specs(cluster: &KafkaCluster, partitions: u32, generation: u32, optiona
 /// notices about properties that could be better.
 ///
 /// # Errors
-/// [`LogError::Topics`] with every difference; [`LogError::KafkaCluster`].
+/// [`LogError::Topics`] with every difference; [`LogError::Cluster`].
 pub(super) fn ensure(
     cluster: &KafkaCluster,
     partitions: u32,
@@ -316,7 +316,7 @@ pub fn partitions_of(cluster: &KafkaCluster, topic: &str) -> Result<u32, LogErro
     Ok(count(&metadata, topic).unwrap_or_default())
 }
 
-/// The properties of those of these topics that exist, by their full names.
+/// The properties of those topics that exist, by their full names.
 pub(super) fn properties(
     cluster: &KafkaCluster,
     names: Vec<String>,

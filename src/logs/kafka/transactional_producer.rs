@@ -149,7 +149,7 @@ impl TransactionalProducer {
         }
     }
 
-    /// Writes records that nobody is shown. Do not use this owner after an error.
+    /// Writes records and aborts, so that no reader is shown them. Do not use this owner after an error.
     pub(super) fn write_and_abort<'a>(
         &self,
         cluster: &KafkaCluster,

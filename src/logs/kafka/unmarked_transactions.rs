@@ -1,15 +1,15 @@
-//! Ends the transactions of an owner that have ended for the cluster, and of which a partition does not know it.
+//! Ends an owner's transactions that have ended for the cluster, but still look open to a partition.
 //!
 //! The end of a transaction is a marker in each partition that it wrote to. A cluster that was killed before it wrote
-//! them, or that elected a leader without them, may never write them: Kafka 4.3 takes the partitions of a broker that
-//! has just started for deleted ones. Then no newer owner and no timeout ends the transaction, and a reader of
+//! the markers, or that elected a leader without them, may never write them: Kafka 4.3 treats the partitions of a
+//! broker that has just started as deleted. Then no newer owner and no timeout ends the transaction, and a reader of
 //! committed records stops before it for good.
 //!
-//! In: an owner that has no transaction open, and the partitions that it may have written to. Out: no transaction of
-//! this owner is open there any more. The next marker of a producer also ends what it left open before, so the owner
-//! writes the records of that transaction again, and commits them; or it aborts, where the record that ends each of its
-//! transactions was never written. What is written twice is as after any redelivery: a record of the memory replaces
-//! itself, and a turn changes nothing.
+//! In: an owner without an open transaction, and the partitions that it may have written to. Out: none of this owner's
+//! transactions is open there any more. A producer's next marker also ends what it left open, so the owner writes the
+//! records of that transaction again and commits them; if the last record of the transaction was never written, it
+//! aborts instead. Writing twice has the effect of any redelivery: a memory record replaces itself, and a turn changes
+//! nothing.
 
 use super::log_events;
 use std::{
@@ -33,17 +33,17 @@ use types::sync;
 
 /// The header of a turn or a dead letter that names the owner whose transaction wrote it.
 const OWNER_HEADER: &str = "ripplemem_owner";
-/// How long a transaction that is ending may still be open.
+/// How long a transaction that is ending may still look open.
 pub(super) const ENDING: Duration = Duration::from_millis(500);
-/// How long what was shown is taken for granted.
-const LOOKED_AGAIN: Duration = Duration::from_secs(10);
-/// The pause between two looks.
-pub(super) const LOOK: Duration = Duration::from_millis(20);
+/// After this time, a commit that was visible is checked again.
+const CHECKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// The pause between two checks.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 256;
 
 impl OutgoingRecord<'_> {
-    /// This record of a topic of all owners, with the name of the one that writes it.
+    /// This record, for a topic that all owners share, with the name of its owner.
     pub(super) fn with_owner_header(self, owner: &str) -> Self {
         let headers = self.headers.unwrap_or_default().insert(Header { key: OWNER_HEADER, value: Some(owner) });
         Self { headers: Some(headers), ..self }
@@ -76,7 +76,7 @@ impl ClusterEnds {
         Ok(Self { sees, watch, client })
     }
 
-    /// The offset after the last record that such a reader is shown.
+    /// The offset after the last record that a reader of this kind is shown.
     pub(super) fn of(&mut self, cluster: &KafkaCluster, (topic, partition): (&str, u32)) -> Result<u64, LogError> {
         if self.watch.stranded() {
             let fresh = Self::open(cluster, self.sees)?;
@@ -87,7 +87,7 @@ impl ClusterEnds {
     }
 }
 
-/// A partition that ends later than what is shown of it: the first offset that is not shown.
+/// A partition whose last records are not shown: the first offset that is not shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HiddenRange {
     topic: String,
@@ -96,7 +96,7 @@ struct HiddenRange {
 }
 
 impl ProducerPartitions<'_> {
-    /// The partitions of which something is hidden after [`ENDING`].
+    /// The partitions that still hide records after [`ENDING`].
     fn hidden(&self, cluster: &KafkaCluster) -> Result<Vec<HiddenRange>, LogError> {
         let (mut all, mut committed) =
             (ClusterEnds::open(cluster, ReadIsolation::All)?, ClusterEnds::open(cluster, ReadIsolation::Committed)?);
@@ -116,11 +116,11 @@ impl ProducerPartitions<'_> {
             if hidden.is_empty() || Instant::now() > until {
                 return Ok(hidden);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 
-    /// The owner's open transaction of its home; `None` if another owner's hides it.
+    /// The owner's open transaction in its home; `None` if another owner's transaction hides it.
     fn read_home(&self, cluster: &KafkaCluster, hidden: &HiddenRange) -> Result<Option<HomeTransaction>, LogError> {
         let mut open: Option<HomeTransaction> = None;
         hidden.each(cluster, &mut |raw| {
@@ -130,7 +130,7 @@ impl ProducerPartitions<'_> {
                 open.is_whole |= raw.record.key == self.last_key;
                 open.records.push(raw);
             }
-            // The owner that began what is hidden ends it, and what lies behind it is decided then.
+            // The owner that began the hidden records ends them; then what lies behind them is decided.
             is_ours || open.is_some()
         })?;
         Ok(open)
@@ -179,7 +179,7 @@ impl HiddenRange {
 }
 
 impl TransactionalProducer {
-    /// Ends what this owner left open. Another owner's transaction stays open.
+    /// Ends the transactions that this owner left open. Those of another owner stay open.
     ///
     /// # Errors
     /// As [`Self::commit`].
@@ -219,15 +219,15 @@ impl TransactionalProducer {
     }
 }
 
-/// The last commit of each partition that was not yet seen as others see it.
+/// The last commit of each partition, until it is known to be visible to others.
 #[derive(Default)]
 pub(super) struct UnseenCommits {
     last: Mutex<HashMap<u32, LastCommit>>,
-    /// Opened by the first look.
+    /// Opened by the first check.
     ends: Mutex<Option<ClusterEnds>>,
 }
 
-/// The last offset in each partition, and when it is looked at next.
+/// The last offset in each partition, and when to check it next.
 #[derive(Clone)]
 struct LastCommit {
     due: Instant,
@@ -240,15 +240,15 @@ impl UnseenCommits {
         sync::lock(&self.last).insert(partition, LastCommit { due: Instant::now() + ENDING, last });
     }
 
-    /// What is to be looked at now. It is looked at again later, as a cluster may lose what it has shown.
+    /// The commit to check now. It is checked again later, because a cluster may lose what it has shown.
     pub(super) fn due(&self, partition: u32) -> Option<HashMap<(String, i32), i64>> {
         let mut last = sync::lock(&self.last);
         let commit = last.get_mut(&partition).filter(|commit| commit.due <= Instant::now())?;
-        commit.due = Instant::now() + LOOKED_AGAIN;
+        commit.due = Instant::now() + CHECKED_AGAIN_AFTER;
         Some(commit.last.clone())
     }
 
-    /// The partition has another owner, or one that looks at all of it first.
+    /// Forgets a partition that another owner has now, or whose owner checks all of it first.
     pub(super) fn forget(&self, partition: u32) {
         sync::lock(&self.last).remove(&partition);
     }

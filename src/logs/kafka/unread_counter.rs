@@ -1,9 +1,9 @@
 //! Counts the records of a partition that lie behind a position.
 //!
-//! In: positions. Out: how many committed records there are from there to the end that the partition has now. Offsets
-//! of markers, of aborted transactions and of what compaction or retention has removed hold none, and are not counted.
-//! Of a long rest only the beginning is read; each of its other offsets counts as a record, so that a count never is
-//! too small. A count goes on where the one before ended, and keeps the place of no other reader.
+//! In: positions. Out: how many committed records lie between there and the partition's current end. Offsets of
+//! markers, of aborted transactions and of what compaction or retention has removed hold none, and are not counted. If
+//! many are left, only the first ones are read, and every later offset counts as a record, so a count is never too
+//! small. A count continues where the previous one ended, and moves no other reader.
 
 use std::{
     collections::HashMap,
@@ -13,17 +13,17 @@ use std::{
 use super::{client::KafkaCluster, partition_reader::PartitionReader};
 use crate::{LogError, Topic};
 
-/// Records that one look reads at most.
+/// Records that one count reads at most.
 const READ_MOST: u64 = 512;
-/// Bytes of values after which a check reads no more.
+/// Bytes of values after which a count reads no more.
 const READ_BYTES: usize = 1 << 20;
 /// Records that are read at once.
 const READ_AT_ONCE: usize = 32;
 
-/// What lies behind a position.
+/// The records behind a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnreadCount {
-    /// The records.
+    /// Their number.
     pub records: u64,
     /// The end of the partition up to which they were counted.
     pub end: u64,
@@ -35,7 +35,7 @@ pub(super) type UnreadCounters = Mutex<HashMap<(Topic, u32), Arc<Mutex<UnreadCou
 /// The count of one partition.
 pub(super) struct UnreadCounter {
     reader: PartitionReader,
-    /// From where it counts.
+    /// The position from which it counts.
     position: u64,
     /// The offset up to which it has read, and the records before it.
     next: u64,
@@ -55,14 +55,14 @@ impl UnreadCounter {
         if position != self.position {
             (self.position, self.next, self.records) = (position, position, 0);
         }
-        // What has expired is no one's any more.
+        // Expired records are not counted.
         self.next = self.next.max(first);
         let (mut read, mut bytes) = (0, 0);
         self.reader.reach(end);
         while self.next < end && read < READ_MOST && bytes < READ_BYTES {
             let raw = self.reader.read(cluster, self.next, READ_AT_ONCE)?;
             match raw.last() {
-                // A record may have come since the end was asked for.
+                // A record may have come since the end was read.
                 Some(last) => self.next = last.record.offset + 1,
                 None => self.next = end,
             }

@@ -18,7 +18,7 @@ pub const PASSAGE_BYTES: usize = 420;
 /// Longer lines in front of a table or of code are not repeated.
 const MAX_REPEATED_BYTES: usize = 200;
 /// A passage is never cut within the first of this many equal parts of it.
-const THIRDS: usize = 3;
+const UNCUT_DIVISOR: usize = 3;
 
 /// A passage of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,7 +234,7 @@ fn pieces(text: &str, block: &Range<usize>) -> Vec<Range<usize>> {
 
 /// The place of the best seam in a full piece.
 fn best_seam(piece: &str) -> Option<usize> {
-    let least = piece.len() / THIRDS;
+    let least = piece.len() / UNCUT_DIVISOR;
     let mut found: [Option<usize>; 3] = [None; 3];
     let mut ends_sentence = false;
     let mut characters = piece.char_indices().peekable();

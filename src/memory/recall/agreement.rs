@@ -27,7 +27,7 @@ const CLOSENESS: f64 = 0.25;
 /// A side's fit is the mean fit of at most this many statements, the best.
 const FEW: usize = 3;
 /// Statements are searched for among this many of the best parts.
-const LOOKED_AT: usize = 80;
+const MAX_PARTS: usize = 80;
 /// The topics may lie in several parts, among this many of the best.
 const TOGETHER: usize = 10;
 
@@ -108,7 +108,7 @@ fn agreement_of_reading(
     no_names: &[String],
     closeness: &dyn Fn(f64) -> f64,
 ) -> f64 {
-    let best = familiar.best.get(..LOOKED_AT).unwrap_or(&familiar.best);
+    let best = familiar.best.get(..MAX_PARTS).unwrap_or(&familiar.best);
     // If a time is its only topic, the parts that were said at that time hold it.
     let only_time = familiar.own_topics().is_empty() && question.names_time();
     let coverage = |part: &FamiliarPart| {

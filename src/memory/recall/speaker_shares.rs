@@ -23,7 +23,7 @@ use types::{
 };
 
 /// At least an eighth of a bank's parts must be an assistant's: a program in a chat of people changes nothing.
-const EIGHTH: usize = 8;
+const ASSISTANT_DIVISOR: usize = 8;
 /// Tokens of a line besides its words.
 const LINE_TOKENS: usize = 4;
 
@@ -42,7 +42,7 @@ pub struct QuotablePart<H, U> {
 #[must_use]
 pub fn is_with_assistants(familiar: &FamiliarityResult) -> bool {
     let FamiliarityResult { assistants, parts_total, .. } = *familiar;
-    assistants * EIGHTH >= parts_total && (1..parts_total).contains(&assistants)
+    assistants * ASSISTANT_DIVISOR >= parts_total && (1..parts_total).contains(&assistants)
 }
 
 /// The parts that are quoted.

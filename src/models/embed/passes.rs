@@ -6,7 +6,7 @@
 //! passes does not change a vector.
 //!
 //! A token belongs to the span [a, b) when it is not empty, starts at a or later and ends at b or earlier; the model's
-//! special tokens ([CLS], [SEP]) belong to no span.
+//! special tokens (`[CLS]`, `[SEP]`) belong to no span.
 
 use std::ops::Range;
 

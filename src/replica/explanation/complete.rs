@@ -1,14 +1,14 @@
-//! An explanation with the steps that the log knows.
+//! Completes an explanation with the steps that are read from the log.
 
 use super::{PipelineError, Replica, log_steps::log_steps};
 use logs::Log;
 use memory::recall::RecallExplanation;
 use types::model::{Bank, Explanation};
 
-/// Adds what the log knows of the turn. Reads the log.
+/// Adds the steps of the turn that the log shows. Reads the log.
 ///
 /// # Errors
-/// [`PipelineError`] where the log failed.
+/// [`PipelineError`] if the log failed.
 pub fn complete_explanation(
     log: &dyn Log,
     replica: &Replica,

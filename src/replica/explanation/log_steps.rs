@@ -1,9 +1,9 @@
-//! The steps of a turn that the log knows: stored, reflected, window.
+//! The steps of an explanation that are read from the log: stored, reflected, window.
 //!
 //! In: a log, how far the memory has read it, and what recollection found of a turn. Out: three steps of its
-//! explanation. Where the memory holds the turn, only the records of its window are read; otherwise those of its bank,
-//! and then the turns topic. On Kafka the turns topic is not searched: of a turn that the memory has no record of, the
-//! steps are unknown there.
+//! explanation. If the memory holds the turn, only the records of its window are read; otherwise the records of its
+//! bank, and then the turns topic. On Kafka the turns topic is not searched: if the memory has no record of the turn,
+//! the steps are unknown there.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ const READ_RECORDS: usize = 1_024;
 /// Ordinals before a turn at which its window may begin.
 const MAX_WINDOW: u32 = 1_000;
 
-/// What is read of a memory record.
+/// The fields of a memory record that are read.
 #[derive(Deserialize)]
 struct RecordWindowFields {
     state: WindowState,
@@ -30,7 +30,7 @@ struct RecordWindowFields {
     turns: Vec<WindowTurn>,
 }
 
-/// A turn as a record of the memory holds it.
+/// A turn in a record of the memory.
 struct MemoryRecordTurn {
     /// The offset of the record in the memory topic.
     record_offset: u64,
@@ -48,10 +48,10 @@ struct LoggedTurn {
     event: TurnEvent,
 }
 
-/// The steps of the turn that recollection was asked about.
+/// The steps of the turn that the explanation is about.
 ///
 /// # Errors
-/// [`PipelineError`] where the log failed.
+/// [`PipelineError`] if the log failed.
 pub(super) fn log_steps(
     log: &dyn Log,
     replica: &Replica,
@@ -89,7 +89,7 @@ struct LogSteps<'l> {
 }
 
 impl LogSteps<'_> {
-    /// The record of a turn in its session.
+    /// The record of the turn, by its session and ordinal.
     fn in_session(&self, session: &str, ordinal: u32) -> Result<Option<MemoryRecordTurn>, PipelineError> {
         for start in (ordinal.saturating_sub(MAX_WINDOW)..=ordinal).rev() {
             let window = WindowId { session: SessionId(session.to_owned()), start };
@@ -102,9 +102,9 @@ impl LogSteps<'_> {
         Ok(None)
     }
 
-    /// The record that holds the turn, of those whose keys begin so; and whether there are any.
+    /// The record that holds the turn, among those whose keys begin with `prefix`; and whether there are any.
     fn recorded(&self, prefix: &[u8]) -> Result<(Option<MemoryRecordTurn>, bool), PipelineError> {
-        // Most records do not hold the turn, and reading one as JSON takes far longer than looking for its id.
+        // Most records do not hold the turn, and parsing one takes far longer than searching its bytes for the id.
         let id = serde_json::to_string(self.turn).unwrap_or_default();
         let (mut found, mut problem, mut any) = (None, None, false);
         self.log.live_records(self.partition, prefix, &mut |_, _| true, &mut |record| {
@@ -138,7 +138,7 @@ impl LogSteps<'_> {
         }
     }
 
-    /// A turn that the memory holds is stored.
+    /// The step `stored`, for a turn that the memory holds.
     fn stored(&self, recorded: Option<&MemoryRecordTurn>) -> Result<ExplanationStep, PipelineError> {
         let Some(recorded) = recorded else {
             let sentence = "The memory holds it, so the log took it; its record cannot be looked up here.";
@@ -155,7 +155,7 @@ impl LogSteps<'_> {
         Ok(stored(*source_offset, appended.map(|record| record.append_ms), turn))
     }
 
-    /// The memory that is asked has read a turn that it holds.
+    /// The step `reflected`, for a turn that the memory holds and has read.
     fn reflected(&self) -> Result<ExplanationStep, PipelineError> {
         let (reached, behind) = self.reached()?;
         let sentence = match behind {
@@ -172,14 +172,14 @@ impl LogSteps<'_> {
             .with("partition", self.partition)
     }
 
-    /// The first offset of the turns that is not reflected, and how many turns there are from there on.
+    /// The first offset of the turns that is not reflected, and how many turns follow it.
     fn reached(&self) -> Result<(u64, u64), PipelineError> {
         let read_to = self.replica.read_to(self.bank);
         let reached = read_to.iter().find(|at| at.topic == "turns").map_or(0, |at| at.next_offset);
         Ok((reached, self.log.lag(self.partition, reached)?))
     }
 
-    /// The window of a turn.
+    /// The step `window` of a turn.
     fn window(&self, recorded: Option<&MemoryRecordTurn>) -> ExplanationStep {
         let Some(recorded) = recorded else {
             return ExplanationStep::new(
@@ -204,7 +204,7 @@ impl LogSteps<'_> {
             .with("record_offset", recorded.record_offset.to_string())
     }
 
-    /// The steps of a turn of which the memory holds no unit.
+    /// The steps of a turn without a unit in the memory.
     fn not_held(&self, explained: &RecallExplanation) -> Result<[ExplanationStep; 3], PipelineError> {
         let (recorded, _) = self.recorded(&MemoryKey::prefix(self.bank))?;
         match recorded {
@@ -218,7 +218,7 @@ impl LogSteps<'_> {
         }
     }
 
-    /// The memory has read the turn, and holds no unit of it as of what was asked.
+    /// The steps of a turn that the memory has read, but of which it holds no unit as of the point asked for.
     fn recorded_without_unit(
         &self,
         recorded: &MemoryRecordTurn,
@@ -249,7 +249,7 @@ impl LogSteps<'_> {
         Ok([of_turn, self.reflected()?, self.window(Some(recorded))])
     }
 
-    /// No record of the memory has the turn: it waits, it was refused, or it is not there.
+    /// The steps of a turn without a record in the memory: it waits, it was refused, or it does not exist.
     fn unrecorded(&self) -> Result<[ExplanationStep; 3], PipelineError> {
         let (reached, behind) = self.reached()?;
         let [reflected, window] =
@@ -335,7 +335,7 @@ impl LogSteps<'_> {
     }
 }
 
-/// The step of a turn that lies in the log.
+/// The step `stored` of a turn in the turns topic.
 fn stored(offset: u64, append_ms: Option<i64>, turn: &Turn) -> ExplanationStep {
     let sentence = match turn.version {
         0 => format!("The log holds it, at offset {offset}."),

@@ -1,7 +1,7 @@
-//! Explanations with what the log knows of a turn.
+//! Completes explanations with what the log shows of a turn.
 //!
-//! In: what recollection did to a turn, the log. Out: the whole explanation. `complete` puts the steps together, `log_steps`
-//! reads those in front: stored, reflected, window.
+//! In: what recollection did with a turn, and the log. Out: the whole explanation. `complete` joins the steps;
+//! `log_steps` reads the first three: stored, reflected, window.
 
 mod complete;
 mod log_steps;

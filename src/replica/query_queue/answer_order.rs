@@ -1,7 +1,7 @@
-//! Hands over the answers of a bank, which are computed in parallel, in the order of its questions.
+//! Delivers the answers of a bank, which are computed in parallel, in the order of its questions.
 //!
-//! In: a ticket for each question that is taken up, its answer when it is done. Out: the answers
-//! that may be handed over now. One thread hands over a bank's answers at a time.
+//! In: a ticket for each question that is taken up, and its answer once it is done. Out: the answers that may be
+//! delivered now. One thread delivers a bank's answers at a time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ pub(super) struct AnswerOrder<T> {
 struct BankAnswers<T> {
     /// The ticket of the next question that is taken up.
     next: u64,
-    /// The ticket of the next answer to hand over.
+    /// The ticket of the next answer to deliver.
     due: u64,
     done: BTreeMap<u64, T>,
     in_progress: usize,
@@ -55,7 +55,7 @@ impl<T> AnswerOrder<T> {
         of.next - 1
     }
 
-    /// Notes an answer. The caller then hands over what [`Self::next`] returns, until it returns `None`.
+    /// Notes an answer. The caller then delivers what [`Self::next`] returns, until it returns `None`.
     pub(super) fn note_answer(&mut self, bank: &Bank, ticket: u64, answer: T) {
         if let Some(of) = self.banks.get_mut(bank) {
             of.in_progress -= 1;
@@ -63,8 +63,8 @@ impl<T> AnswerOrder<T> {
         }
     }
 
-    /// The next answer to hand over. `again`: whether this thread has just handed one over. Without `again`, there is
-    /// none while another thread hands over.
+    /// The next answer to deliver. `again`: whether this thread has just delivered one. Without `again`, returns `None`
+    /// while another thread delivers.
     pub(super) fn next(&mut self, bank: &Bank, again: bool) -> Option<T> {
         let of = self.banks.get_mut(bank)?;
         if of.handing_over && !again {

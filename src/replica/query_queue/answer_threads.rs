@@ -1,11 +1,11 @@
 //! The threads that answer questions.
 //!
-//! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
-//! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the query queue. Answering threads
-//! take the usual questions; two more take questions about the past and long ones, so that at most two restores run at
-//! once. No caller gets an answer that came after the deadline.
-//! Banks whose shard is loading are passed over, so that no thread waits for a shard. The keeper ends questions that
-//! were cancelled or are past their deadline, and wakes those that waited for a turn or for a shard.
+//! In: questions from any transport, through [`QueryQueue::ask`], [`QueryQueue::ask_and_wait`] or
+//! [`QueryQueue::submit`]. Out: each gets its answer exactly once, or is dropped with the query queue. Most threads
+//! answer usual questions; two more answer long questions and those about the past, so at most two restores run at
+//! once. No caller gets an answer after the deadline. Banks whose shard is loading are skipped, so that no thread waits
+//! for a shard. The keeper thread ends questions that were cancelled or are past their deadline, and wakes those that
+//! waited for a turn or for a shard.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -33,18 +33,18 @@ use types::{
     wake_signal::WakeSignal,
 };
 
-/// How many questions about the past, and long ones, are answered at the same time.
+/// How many long questions and questions about the past are answered at the same time.
 const APART_THREADS: usize = 2;
 /// The keeper's longest wait while questions wait: anything that raises no news, such as a cancelled question, is
 /// noticed after it.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The keeper's longest wait while nothing waits.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Whether turns of a bank's partition wait to be extracted.
 type ExtractionLagCheck = Arc<dyn Fn(&Bank) -> bool + Send + Sync>;
 
-/// What answers the questions of a queue: a memory, or in tests a script.
+/// Answers the questions of a queue: a memory, or in tests a script.
 pub(super) trait QueryAnswerer: Send + Sync {
     /// Answers one question.
     fn answer(&self, asked: &QueryRequest) -> Result<Evidence, PipelineError>;
@@ -64,9 +64,9 @@ pub(super) trait QueryAnswerer: Send + Sync {
 struct ReplicaAnswerer {
     replica: Arc<Replica>,
     embedders: Arc<EmbedderPool>,
-    /// A log in a directory, to count what was forgotten since a point of the past.
+    /// A log in a directory, to count the turns that were forgotten since a point of the past.
     log: Option<Arc<dyn Log>>,
-    /// Is called for unknown banks while the endpoint of the embedding model is away.
+    /// Called for unknown banks while the endpoint of the embedding model is unavailable.
     is_behind: ExtractionLagCheck,
 }
 
@@ -110,7 +110,7 @@ pub struct QueryQueue {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How much waits and is in progress.
+/// How many questions wait and are in progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueryQueueLoad {
     /// Questions that wait for a thread.
@@ -125,7 +125,7 @@ pub struct QueryQueueLoad {
 
 struct QueryQueueCore {
     answerer: Box<dyn QueryAnswerer>,
-    /// The maximum number of questions of one bank in progress, and of one token.
+    /// The maximum number of questions in progress, of one bank and of one token.
     of_one: usize,
     state: Mutex<QueryQueueState>,
     /// Signals a usual question.
@@ -138,12 +138,12 @@ struct QueryQueueCore {
 }
 
 impl QueryQueue {
-    /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker. An
-    /// answer about the past says how many turns were forgotten since where it has a `log` in a directory to count
-    /// them. `is_behind` is asked about unknown banks while the endpoint of the embedding model is away.
+    /// Starts `threads` threads for the usual questions, and the threads for the others, and loads the reranker. With a
+    /// `log` in a directory, answers about the past say how many turns were forgotten since. `is_behind` is called for
+    /// unknown banks while the endpoint of the embedding model is unavailable.
     ///
     /// # Errors
-    /// [`PipelineError::Thread`]; [`PipelineError::Rerank`] where the pipeline names a reranker that cannot be loaded.
+    /// [`PipelineError::Thread`]; [`PipelineError::Rerank`] if the reranker that the pipeline names cannot be loaded.
     pub fn start(
         replica: Arc<Replica>,
         embedders: Arc<EmbedderPool>,
@@ -157,7 +157,7 @@ impl QueryQueue {
         Self::with(Box::new(answerer), news, threads)
     }
 
-    /// A queue whose questions this answers.
+    /// A queue with this answerer.
     pub(super) fn with(
         answerer: Box<dyn QueryAnswerer>,
         news: Arc<WakeSignal>,
@@ -166,7 +166,7 @@ impl QueryQueue {
         let threads = threads.max(1);
         let shared = Arc::new(QueryQueueCore {
             answerer,
-            // Long questions of one bank leave a quarter of the threads to others, and so do those of one token.
+            // The questions of one bank leave a quarter of the threads to others, and so do those of one token.
             of_one: threads - threads / 4,
             state: Mutex::new(QueryQueueState::new()),
             ready: Condvar::new(),
@@ -181,7 +181,7 @@ impl QueryQueue {
         for _ in 0..APART_THREADS {
             queue.spawn("answer-apart", QueryQueueCore::answer_apart)?;
         }
-        queue.spawn("front-keeper", QueryQueueCore::keep)?;
+        queue.spawn("queue-keeper", QueryQueueCore::keep)?;
         Ok(queue)
     }
 
@@ -192,13 +192,13 @@ impl QueryQueue {
         Ok(())
     }
 
-    /// Hands a question over and returns; `reply` gets its answer, on a thread of the query queue. It is
-    /// dropped without a call when the query queue stops.
+    /// Submits a question and returns; `reply` gets its answer, on a thread of the query queue. `reply` is dropped
+    /// without a call when the query queue stops.
     pub fn submit(&self, asked: QueryRequest, reply: impl FnOnce(Result<Evidence, PipelineError>) + Send + 'static) {
         self.hand_in(asked, RequestedAnswer::Evidence(Box::new(reply)));
     }
 
-    /// The same for an explanation.
+    /// As [`Self::submit`], for an explanation.
     fn submit_explanation(
         &self,
         asked: QueryRequest,
@@ -217,7 +217,7 @@ impl QueryQueue {
         let waiting = QueuedQuery { asked: Box::new(asked), wanted };
         let mut state = shared.lock();
         let added = state.add(waiting, |partition, bank| shared.answerer.reached(partition, bank));
-        // A keeper with questions to watch checks again soon anyway.
+        // A keeper with questions to watch soon checks again anyway.
         let idles = added.is_ok() && std::mem::take(&mut state.keeper_idles);
         drop(state);
         match added {
@@ -253,7 +253,7 @@ impl QueryQueue {
         answer.recv().unwrap_or(Err(PipelineError::Cancelled))
     }
 
-    /// Explains what the answer to a question does to a turn, from its unit on. Dropping the future cancels it.
+    /// Explains what the answer to a question does with a turn, from its unit on. Dropping the future cancels it.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -282,7 +282,7 @@ impl QueryQueue {
         answer.recv().unwrap_or(Err(PipelineError::Cancelled))
     }
 
-    /// How much waits and is in progress.
+    /// How many questions wait and are in progress.
     #[must_use]
     pub fn load(&self) -> QueryQueueLoad {
         let state = self.shared.lock();
@@ -294,14 +294,14 @@ impl QueryQueue {
         }
     }
 
-    /// Whether a bank that has no questions here can hand one over. If not, a transport with a log of its own leaves
-    /// its questions there.
+    /// Whether a bank without questions here can submit one. If not, a transport that reads from its own log leaves its
+    /// questions there.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.shared.lock().ready.has_room()
     }
 
-    /// Whether at least half of the places that all banks share are taken.
+    /// Whether at least half of the queue's shared capacity is used.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         self.shared.lock().ready.is_half_full()
@@ -361,7 +361,7 @@ impl QueryQueueCore {
                 again = true;
                 state = self.lock();
             }
-            // Another thread may have passed over this bank.
+            // Another thread may have skipped this bank.
             self.ready.notify_one();
         }
     }
@@ -405,7 +405,11 @@ impl QueryQueueCore {
             if !state.stopping {
                 state.keeper_idles = state.is_empty();
                 let until = next_deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-                let patience = if state.keeper_idles { IDLE } else { until.map_or(LOOK, |until| until.min(LOOK)) };
+                let patience = if state.keeper_idles {
+                    IDLE
+                } else {
+                    until.map_or(CHECK_INTERVAL, |until| until.min(CHECK_INTERVAL))
+                };
                 drop(state);
                 self.news.wait(seen, patience);
                 state = self.lock();
@@ -441,18 +445,18 @@ impl QueryQueueCore {
             self.panics.fetch_add(1, Ordering::Relaxed);
             Err(PipelineError::Panicked)
         });
-        // A step that did not begin because the question had ended reports a failure of that step.
+        // A step that was not begun because the question had ended reports a failure of that step.
         if let Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) = result {
             over(&asked.cancellation)?;
         }
-        // A caller counts on an answer in time, and may have asked somebody else since.
+        // The caller counts on an answer in time, and may have asked elsewhere since.
         match asked.cancellation.check() {
             Err(ended @ CancellationReason::Deadline) if result.is_ok() => Err(ended.into()),
             _ => result,
         }
     }
 
-    /// A transport that panics over one answer loses only that answer.
+    /// A transport that panics at one answer loses only that answer.
     fn hand_over(&self, delivery: AnswerDelivery) {
         if catch_unwind(AssertUnwindSafe(delivery)).is_err() {
             self.panics.fetch_add(1, Ordering::Relaxed);
@@ -460,7 +464,7 @@ impl QueryQueueCore {
     }
 }
 
-/// The memory that a question is put to: that of the past if it names a point.
+/// The memory that answers a question: a memory of the past if the question names a point.
 fn memory_of(replica: &Arc<Replica>, asked: &QueryRequest) -> Result<Arc<Replica>, PipelineError> {
     let restore = |at| timed(asked.times.as_deref(), AnswerStage::Restore, || replica.past(&asked.question.bank, at));
     let past = asked.as_of.map(restore).transpose()?;
@@ -469,8 +473,8 @@ fn memory_of(replica: &Arc<Replica>, asked: &QueryRequest) -> Result<Arc<Replica
     Ok(past.unwrap_or_else(|| Arc::clone(replica)))
 }
 
-/// The answer of a memory. A bank that holds nothing is answered as well, except where a question is followed, whose
-/// follower waits for the first turn, and of the past, where the first point of the bank is named.
+/// The answer of a memory. A bank that holds nothing gets an empty answer, with two exceptions: a followed question
+/// waits for the first turn, and for a question about the past the error names the first point of the bank.
 fn found_in(
     memory: &Replica,
     asked: &QueryRequest,
@@ -486,7 +490,7 @@ fn found_in(
     if kept.is_some() || asked.as_of.is_some() || !matches!(found, Err(PipelineError::UnknownBank { .. })) {
         return found;
     }
-    // Read before a second look, so that the answer claims no turn that came in between.
+    // Read before the second attempt, so that the answer claims no turn that came in between.
     let reflects = memory.read_to(&question.bank);
     match ask() {
         Err(PipelineError::UnknownBank { .. }) => memory.empty_evidence(question, reflects),
@@ -494,8 +498,8 @@ fn found_in(
     }
 }
 
-/// The error of a question. That its bank is unknown is not said while the bank's first turns may wait for the endpoint
-/// of the embedding model; a question that is followed gets them later, and one about the past never.
+/// The error of a question. It does not say that the bank is unknown while the bank's first turns may wait for the
+/// endpoint of the embedding model. A followed question gets these turns later, and one about the past never does.
 pub(super) fn unknown_bank_error(
     error: PipelineError,
     asked: &QueryRequest,

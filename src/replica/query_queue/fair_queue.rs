@@ -1,9 +1,9 @@
-//! Decides what is next: tokens take turns, within a token its banks, and within a bank the oldest comes first.
+//! Decides which item is next: tokens take turns, then the banks of a token; a bank's oldest item comes first.
 //!
-//! In: items of lanes, with their size. Out: the next item, from the sender whose last turn is the longest ago, and of
-//! that sender from the bank whose last turn is. If the queue is full, for the bank, for the token or in total, the item
-//! is returned. Between two turns of a sender that has items waiting, every other sender has at most one turn, however
-//! many items, connections and banks it has. Where no token is shown, each bank is a sender of its own (decision 38).
+//! In: items of lanes, with their size. Out: the next item, from the sender that had no turn for the longest time, and
+//! of its banks likewise. If the queue is full, for the bank, for the token or in total, the item is returned. Between
+//! two turns of a sender with waiting items, every other sender has at most one turn, however many items, connections
+//! and banks it has. Without a token, each bank is a separate sender (decision 38).
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -36,16 +36,16 @@ pub(super) enum QueueLimitScope {
     All,
 }
 
-/// Whose an item is, and of which bank.
+/// The token and the bank of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueueKey {
-    /// The name of the token that was shown; none where none is, as on Kafka and for the commands of this machine.
+    /// The name of the caller's token; `None` without one, as on Kafka and for the commands of this machine.
     pub token: Option<Arc<str>>,
     /// The bank.
     pub bank: Bank,
 }
 
-/// Who takes turns.
+/// A sender that takes turns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum QueueTenant {
     Token(Arc<str>),
@@ -53,7 +53,7 @@ pub(super) enum QueueTenant {
 }
 
 impl QueueKey {
-    /// Who takes turns with others, for its items.
+    /// The sender that takes turns for these items.
     pub(super) fn sender(&self) -> QueueTenant {
         self.token.clone().map_or_else(|| QueueTenant::Bank(self.bank.clone()), QueueTenant::Token)
     }
@@ -106,12 +106,12 @@ impl<T> FairQueue<T> {
         self.len < self.limits.all && self.bytes < self.limits.all_bytes
     }
 
-    /// Whether at least half of the places of all senders are taken.
+    /// Whether at least half of the shared capacity is used.
     pub(super) fn is_half_full(&self) -> bool {
         2 * self.len >= self.limits.all || 2 * self.bytes >= self.limits.all_bytes
     }
 
-    /// Whether any bank with an item fits.
+    /// Whether `fits` is true for any bank with an item.
     pub(super) fn any(&self, fits: impl Fn(&Bank) -> bool) -> bool {
         self.senders.values().flat_map(|of| &of.turns).any(fits)
     }
@@ -152,8 +152,8 @@ impl<T> FairQueue<T> {
         Ok(())
     }
 
-    /// The next item of a lane for which `may` is true. Its sender's next turn comes after every other sender's, and of
-    /// that sender its bank's after every other bank's.
+    /// The next item of a lane for which `may` is true. Afterwards its sender comes after every other sender, and its
+    /// bank after every other bank of that sender.
     pub(super) fn pop(&mut self, mut may: impl FnMut(&QueueKey) -> bool) -> Option<(QueueKey, T)> {
         let senders = &self.senders;
         let (at, bank_at, lane) = self.turns.iter().enumerate().find_map(|(at, sender)| {
@@ -184,7 +184,7 @@ impl<T> FairQueue<T> {
         Some((lane, item))
     }
 
-    /// Takes out every item that fits, those of a lane in their order.
+    /// Takes out every item that fits, in order within each lane.
     pub(super) fn take(&mut self, mut fits: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for of_sender in self.senders.values_mut() {
@@ -291,7 +291,7 @@ mod tests {
         queue.push(&bank(1), 'f', 1).expect("room");
         assert!(!queue.has_room() && queue.is_half_full());
         assert_eq!(queue.push(&bank(2), 'g', 0), Err(('g', QueueLimitScope::All)), "too many items in all");
-        // A bank that is passed over keeps its place.
+        // A bank that is skipped keeps its turn.
         assert_eq!(queue.pop(|of| *of != bank(0)), Some((bank(1), 'f')));
         assert_eq!(queue.take(|item| *item == 'a'), ['a']);
         assert_eq!(queue.pop(|_| true), Some((bank(0), 'c')));

@@ -1,8 +1,8 @@
-//! Places for reads that are not questions: a few at once, shared as questions are.
+//! Permits for reads that are not questions: a few at once, shared as questions are.
 //!
-//! In: who reads which bank. Out: a place, once its turn has come; it is free again when it is dropped. Senders take
-//! turns as in the [fair queue](super::fair_queue), and none has every place, however many connections it opens. The
-//! a caller that drops the future gives up its turn. Holds no thread.
+//! In: which token reads which bank. Out: a permit, once its turn has come; dropping it frees it for others. Senders
+//! take turns as in the [fair queue](super::fair_queue), and none has every permit, however many connections it opens.
+//! A caller that drops the future gives up its turn. Holds no thread.
 
 use std::{
     collections::HashMap,
@@ -18,15 +18,15 @@ use super::{
 };
 use types::sync;
 
-/// Reads that wait for a place. They hold little more than a connection each.
+/// Reads that wait for a permit. They hold little more than a connection each.
 const WAITING: FairQueueLimits =
     FairQueueLimits { of_bank: 1_024, of_bank_bytes: usize::MAX, all: 8_192, all_bytes: usize::MAX };
 
-/// Some places, and those who wait for one.
+/// A number of permits, and the reads that wait for one.
 #[derive(Debug)]
 pub struct FairReadLimiter {
     at_once: usize,
-    /// The most places of one sender.
+    /// The most permits of one sender.
     of_one: usize,
     state: Mutex<ReadLimiterState>,
 }
@@ -38,7 +38,7 @@ struct ReadLimiterState {
     by_sender: HashMap<QueueTenant, usize>,
 }
 
-/// A place, until this is dropped.
+/// A permit, until this is dropped.
 #[derive(Debug)]
 pub struct ReadPermit {
     places: Arc<FairReadLimiter>,
@@ -46,7 +46,7 @@ pub struct ReadPermit {
 }
 
 impl FairReadLimiter {
-    /// `at_once` places, of which a sender has at most three quarters, and always leaves one where there are two.
+    /// `at_once` permits. A sender has at most three quarters of them, and of two or more leaves one to others.
     #[must_use]
     pub fn new(at_once: usize) -> Arc<Self> {
         let of_one = at_once.saturating_sub((at_once / 4).max(1)).max(1);
@@ -54,7 +54,7 @@ impl FairReadLimiter {
         Arc::new(Self { at_once: at_once.max(1), of_one, state: Mutex::new(state) })
     }
 
-    /// Takes a place when its turn has come.
+    /// Takes a permit when its turn has come.
     ///
     /// # Errors
     /// [`PipelineError::Busy`] if too many wait.
@@ -62,12 +62,12 @@ impl FairReadLimiter {
         let (out, place) = oneshot::channel();
         {
             let mut state = sync::lock(&self.state);
-            // Those who have left wait for nothing.
+            // Callers that have left wait no longer.
             state.waiting.take(oneshot::Sender::is_closed);
             state.waiting.push(lane, out, 0).map_err(|(_, full)| busy(full))?;
         }
         self.hand_out();
-        // Its sender lies in the queue until it is given a place.
+        // Its channel's sender stays in the queue until it gets a permit.
         place.await.map_err(|_| PipelineError::Cancelled)
     }
 
@@ -81,12 +81,12 @@ impl FairReadLimiter {
 
     fn hand_out(self: &Arc<Self>) {
         while let Some((sender, out)) = self.next() {
-            // If nobody waits for it any more, it is dropped here, without the lock.
+            // If the caller has left, the permit is dropped here, outside the lock.
             drop(out.send(ReadPermit { places: Arc::clone(self), sender }));
         }
     }
 
-    /// Counts the next place as taken.
+    /// Takes the next waiting read, and counts its permit as taken.
     fn next(&self) -> Option<(QueueTenant, oneshot::Sender<ReadPermit>)> {
         let mut state = sync::lock(&self.state);
         let ReadLimiterState { waiting, taken, by_sender } = &mut *state;
@@ -181,7 +181,7 @@ mod tests {
         drop(leaves);
         assert_eq!(places.waiting(), 2);
         drop(held);
-        // It was given the place, and leaves before it looks.
+        // The permit was sent to it, and it leaves before it receives it.
         drop(given);
         let place = (&mut stays).now_or_never().expect("the next").expect("a place");
         assert_eq!(places.waiting(), 0);

@@ -1,17 +1,17 @@
-//! The query queue of all transports: here questions wait, and are answered fairly or refused (decision 32).
+//! The query queue of all transports: questions wait here, and are answered fairly or refused (decision 32).
 //!
-//! In: a question with its deadline, from any transport. Out: evidence, or the error that says why
-//! there is none. Tokens take turns, and banks, and a bank's questions are answered in their order. A question that waits for a
-//! turn, asks about the past or is long occupies none of the usual threads. A question that no one waits for any more
-//! costs nothing. Never waits without a bound, and never lets a panic end more than its question.
+//! In: a question with its deadline, from any transport. Out: evidence, or the error that says why there is none.
+//! Tokens take turns, and so do banks; a bank's questions are answered in order. A question that waits for a turn, asks
+//! about the past or is long occupies none of the usual threads. A question that no one waits for any more costs
+//! nothing. Never waits without a bound, and never lets a panic end more than its question.
 //!
-//! - `query_request`: a question as a transport hands it over.
+//! - `query_request`: a question as a transport submits it.
 //! - `fair_queue`: decides which question is next.
-//! - `fair_read_limiter`: places for reads that are not questions, shared in the same way.
-//! - `answer_order`: hands over a bank's answers in order.
+//! - `fair_read_limiter`: permits for reads that are not questions, shared in the same way.
+//! - `answer_order`: delivers a bank's answers in order.
 //! - `query_queue_state`: all questions that wait, under one lock.
 //! - `answer_threads`: the threads that answer questions.
-//! - `refusal`: what a transport tells the caller.
+//! - `refusal`: the refusal that a transport sends.
 
 mod answer_order;
 mod answer_threads;

@@ -1,8 +1,7 @@
 //! All questions that wait, under one lock.
 //!
-//! In: questions, each with the function that takes its answer. Out: the next question for a
-//! thread that answers, and the questions that are over. Nothing here answers, and no function of
-//! a transport is called under the lock.
+//! In: questions, each with the function that takes its answer. Out: the next question for an answering thread, and the
+//! questions that are over. Nothing here answers, and no function of a transport is called under the lock.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,14 +19,14 @@ use types::model::{Bank, Evidence, ExplanationQuery};
 /// Takes the answer to one question.
 pub(super) type AnswerCallback<T> = Box<dyn FnOnce(Result<T, PipelineError>) + Send>;
 
-/// Hands one answer over to its transport.
+/// Delivers one answer to its transport.
 pub(super) type AnswerDelivery = Box<dyn FnOnce() + Send>;
 
-/// What is wanted of a question, with the function that takes it.
+/// What a caller wants for a question, with the function that takes it.
 pub(super) enum RequestedAnswer {
     /// Evidence.
     Evidence(AnswerCallback<Evidence>),
-    /// What its answer does to a turn.
+    /// What its answer does with a turn.
     Explanation(ExplanationQuery, AnswerCallback<RecallExplanation>),
 }
 
@@ -41,10 +40,10 @@ impl RequestedAnswer {
     }
 }
 
-/// Questions that wait for a thread. A thousand of one bank fit, and of the longest texts as many as 8 MiB hold.
+/// Questions that wait for a thread: of one bank a thousand, or 8 MiB of the longest texts.
 const READY: FairQueueLimits =
     FairQueueLimits { of_bank: 1_024, of_bank_bytes: 8 << 20, all: 8_192, all_bytes: 64 << 20 };
-/// Questions that wait for a turn. They may wait for an hour, so one bank gets few places.
+/// Questions that wait for a turn. They may wait for an hour, so one bank gets little space.
 const PARKED: FairQueueLimits =
     FairQueueLimits { of_bank: 256, of_bank_bytes: 1 << 20, all: 4_096, all_bytes: 32 << 20 };
 /// Questions that wait apart, because each may take a hundred times as long as others.
@@ -80,9 +79,9 @@ pub(super) struct QueryQueueState {
     pub(super) order: AnswerOrder<AnswerDelivery>,
     /// Usual questions of each sender that are in progress.
     pub(super) in_progress: HashMap<QueueTenant, usize>,
-    /// Banks with a question about the past, or a long one, in progress, and their senders.
+    /// Banks with a long question or one about the past in progress, and their senders.
     pub(super) apart_in_progress: HashSet<QueueTenant>,
-    /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
+    /// Whether a thread has skipped a bank whose shard is loading, since the keeper last checked.
     pub(super) passed_over: bool,
     /// Whether the keeper waits because nothing else does.
     pub(super) keeper_idles: bool,
@@ -149,7 +148,7 @@ impl QueryQueueState {
         Some((lane, waiting, ticket))
     }
 
-    /// A usual question is answered.
+    /// Notes that a usual question is answered.
     pub(super) fn done(&mut self, lane: &QueueKey, ticket: u64, delivery: AnswerDelivery) {
         self.order.note_answer(&lane.bank, ticket, delivery);
         let sender = lane.sender();
@@ -161,8 +160,8 @@ impl QueryQueueState {
         }
     }
 
-    /// The next question that waits apart; a bank has at most one in progress and a token too, and a bank none while
-    /// its shard is loading.
+    /// The next question that waits apart. A bank and a token each have at most one in progress, and a bank has none
+    /// while its shard is loading.
     pub(super) fn next_apart(&mut self, loading: impl Fn(&Bank) -> bool) -> Option<(QueueKey, QueuedQuery)> {
         let (in_progress, passed_over) = (&self.apart_in_progress, &mut self.passed_over);
         let (lane, waiting) = self.apart.pop(|lane| {
@@ -176,7 +175,7 @@ impl QueryQueueState {
         Some((lane, waiting))
     }
 
-    /// A question that waited apart is answered.
+    /// Notes that a question that waited apart is answered.
     pub(super) fn done_apart(&mut self, lane: &QueueKey) {
         for of in [QueueTenant::Bank(lane.bank.clone()), lane.sender()] {
             self.apart_in_progress.remove(&of);
@@ -188,15 +187,15 @@ impl QueryQueueState {
         self.apart_in_progress.iter().filter(|of| matches!(of, QueueTenant::Bank(_))).count()
     }
 
-    /// Whether a bank that was passed over because its shard was loading may have its turn now.
+    /// Whether a bank that was skipped because its shard was loading may have its turn now.
     pub(super) fn may_go_on(&mut self, loading: impl Fn(&Bank) -> bool) -> bool {
         let go_on = self.passed_over && [&self.ready, &self.apart].iter().any(|queue| queue.any(|bank| !loading(bank)));
-        // The flag is set again when a bank is passed over again.
+        // The flag is set again when a bank is skipped again.
         self.passed_over &= !go_on;
         go_on
     }
 
-    /// Moves the parked questions whose turn the memory reflects by now; returns those for which there was no space.
+    /// Moves the parked questions whose turn the memory reflects by now; returns those for which there is no space.
     pub(super) fn unpark(
         &mut self,
         reached: impl Fn(u32, &Bank) -> Option<u64>,
@@ -234,7 +233,7 @@ fn bytes(waiting: &QueuedQuery) -> usize {
     waiting.asked.question.text.len() + QUESTION_BYTES
 }
 
-/// The refusal of what finds no space.
+/// The refusal if there is no space.
 pub(super) fn busy(full: QueueLimitScope) -> PipelineError {
     PipelineError::Busy {
         whose: match full {

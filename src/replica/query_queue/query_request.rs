@@ -1,4 +1,4 @@
-//! A question as a transport hands it over, and how a transport writes points in time.
+//! A question as a transport submits it, and how a transport writes points in time.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use types::{model::Question, trace_parent::TraceParent};
 pub struct QueryRequest {
     /// The question.
     pub question: Question,
-    /// The name of the token that asks: tokens take turns. None where none is shown; then banks take turns.
+    /// The name of the token that asks: tokens take turns. `None` without a token; then banks take turns.
     pub token: Option<Arc<str>>,
     /// A turns partition, and the first offset of it that the answer need not reflect.
     pub after: Option<(u32, u64)>,
@@ -21,11 +21,11 @@ pub struct QueryRequest {
     pub as_of: Option<AsOf>,
     /// How long someone waits for the answer.
     pub cancellation: Cancellation,
-    /// The vectors from earlier times that the question was asked, for a question that is asked again.
+    /// The vectors from earlier runs of the same question, for a question that is asked again.
     pub kept: Option<Arc<QuestionVectorCache>>,
     /// The trace that the question belongs to; the requests made for its answer continue it.
     pub trace: Option<TraceParent>,
-    /// Where the times of its stages are added, if somebody asks for them.
+    /// Where the times of its stages are added, if the caller asks for them.
     pub times: Option<Arc<AnswerStageTimes>>,
 }
 

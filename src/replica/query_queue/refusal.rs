@@ -1,4 +1,4 @@
-//! What a transport tells the caller when there is no evidence.
+//! The refusal that a transport sends when there is no evidence.
 //!
 //! In: the error. Out: a refusal with a code for programs. Never names another bank.
 

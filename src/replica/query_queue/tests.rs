@@ -32,7 +32,7 @@ struct ScriptedQueryQueue {
     begun: Arc<Mutex<Vec<String>>>,
 }
 
-/// Answers as the questions say.
+/// Answers as the questions' texts say.
 struct ScriptedAnswerer {
     gate: Arc<(Mutex<bool>, Condvar)>,
     reached: Arc<AtomicU64>,
@@ -124,7 +124,7 @@ impl ScriptedQueryQueue {
         }
     }
 
-    /// Hands a question over; the receiver gets its outcome.
+    /// Submits a question; the receiver gets its outcome.
     fn submit(&self, asked: QueryRequest) -> crossbeam_channel::Receiver<Result<Evidence, PipelineError>> {
         let (out, answer) = crossbeam_channel::bounded(1);
         self.queue.submit(asked, move |result| drop(out.send(result)));
@@ -353,7 +353,7 @@ fn a_banks_questions_are_answered_in_their_order() {
     let (out, done) = crossbeam_channel::unbounded();
     for n in 0..120usize {
         let (order, out, bank) = (Arc::clone(&order), out.clone(), n % 3);
-        // The earlier of two often takes longer.
+        // The earlier of two questions often takes longer.
         let text = format!("sleep {}", (n * 7) % 5);
         scripted.queue.submit(asked(&format!("bank-{bank}"), &text), move |result| {
             result.expect("evidence");

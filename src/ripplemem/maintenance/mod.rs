@@ -9,7 +9,8 @@
 //! - `take_snapshot`: writes a snapshot now, or compares two points of the past.
 //! - `estimate`: counts the tokens that extraction of a source by a language model would use.
 //! - `check_model`: checks that the embedding model and the reranker can be loaded.
-//! - `unreadable_topic_record`: the records that such work could not read; `repair`: those on Kafka that nobody can read.
+//! - `unreadable_topic_record`: the records that such work could not read; `repair`: those on Kafka that no build can
+//!   read.
 
 mod check_model;
 mod estimate;

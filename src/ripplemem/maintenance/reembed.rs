@@ -45,7 +45,7 @@ pub struct ReembedReport {
     pub name: String,
     /// How many records it has: one for each closed window, and one for each open turn.
     pub windows: u64,
-    /// Those of them that this run wrote.
+    /// How many of them this run wrote.
     pub written: u64,
     /// Topics of old generations that were removed.
     pub dropped: Vec<String>,
@@ -120,8 +120,8 @@ struct PartitionCopy<'c> {
 }
 
 impl PartitionCopy<'_> {
-    /// Copies what the next generation lacks of the old one, and removes what it has in excess. Returns the number of
-    /// records.
+    /// Copies to the next generation the records that it lacks, and removes those that it should not have. Returns the
+    /// number of records.
     fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<u64, PipelineError> {
         let (log, partition) = (self.log, self.partition);
         let old = LiveRecords::of(log, Topic::Memory, partition, |_, _| Ok(true))?;
@@ -171,7 +171,7 @@ impl PartitionCopy<'_> {
         Ok(windows)
     }
 
-    /// Embeds and writes records, each of which comes with the number of its parts in the next generation.
+    /// Embeds and writes records, each with the number of its parts in the next generation.
     fn write(&mut self, windows: Vec<(LiveWindowRecord, u32)>, covered: &ReadProgress) -> Result<(), PipelineError> {
         if windows.is_empty() {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Finds the records on Kafka that cannot be read, those of the log and those of the memory, and writes what an
-//! operator decides instead.
+//! Finds the records on Kafka that cannot be read, of the log and of the memory, and writes what an operator decides
+//! instead.
 //!
-//! In: the cluster's settings. Out: each record, with what may be written instead; then the new record. A record that
-//! quarantines its bank only because its vectors are of another model or width than the others is not among them: a
+//! In: the cluster's settings. Out: each such record, with what may be written instead; then the new record. A record
+//! that quarantines its bank only because its vectors have another model or width than the others is not reported: a
 //! re-embedding makes it readable.
 
 use erasure::unreadable_entry;

@@ -109,7 +109,7 @@ impl TopicReplay {
         Self::of(TopicView::open(log, request.table.name())?, log.kafka.expired, request)
     }
 
-    /// As [`Self::open`], of a topic that is open already. `expired` says what becomes of records that are no longer
+    /// As [`Self::open`], for a topic that is open already. `expired` says what happens to records that are no longer
     /// stored.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl TopicReplay {
             return Err(ReplayError::NoPartition { topic: view.name().to_owned(), partition, partitions });
         }
         let mut archive = Archive::open(&to.join(table.name()), table, view.name(), by_bank, from)?;
-        // A partition that was added since then begins where the others did.
+        // A partition that was added since then begins at the same place as the others.
         let begin = begin.unwrap_or(ReplayStart::parse(&archive.index().from)?);
         let mut ends = BTreeMap::new();
         for partition in (0..partitions).filter(|p| partition.is_none_or(|only| only == *p)) {

@@ -32,7 +32,7 @@ pub fn take_snapshot(
 }
 
 /// What was added to a bank and removed from it between two points of its past; see [`Replica::diff`]. On a log in a
-/// directory also how many turns were forgotten since.
+/// directory, also how many turns were forgotten since.
 ///
 /// # Errors
 /// [`PipelineError`].

@@ -34,7 +34,7 @@ use super::{
 use types::{model::Bank, sync};
 
 /// The time between two checks of the file.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A check that takes longer is reported: until it ends, no revocation takes effect.
 const LONG_LOOK: Duration = Duration::from_secs(5);
 /// The longest token that is considered, in bytes.
@@ -194,7 +194,7 @@ impl TokenAuthenticator {
         let (stop, stopped) = bounded::<()>(0);
         let watched = Arc::clone(&file);
         let look = move || {
-            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 watched.check_file();
             }
         };
@@ -349,8 +349,8 @@ impl Caller {
         known.count().map(drop)
     }
 
-    /// What was checked: a refusal before everything else, a deletion before other changes, and these before a check;
-    /// of equal ones, the last.
+    /// The check that the audit log notes: a refusal before all others, then by the right, that of a deletion first and
+    /// that of a read last; of equal ones, the latest.
     #[must_use]
     pub fn asked(&self) -> CheckedRight {
         sync::lock(&self.asked).clone()
@@ -418,14 +418,14 @@ impl Caller {
     ) -> Result<(), AccessDenial> {
         let now = CheckedRight { right: Some(right), bank: bank.cloned(), is_denied: given.is_err() };
         let mut noted = sync::lock(&self.asked);
-        // A message of several banks, or a batch, hides no refusal and no deletion behind a check.
+        // In a message of several banks, or a batch, a refusal or a deletion is not replaced by the check of a read.
         if now.weight() >= noted.weight() {
             *noted = now;
         }
         given
     }
 
-    /// Whether the token reaches a bank: a list shows no other.
+    /// Whether the token reaches a bank; lists leave out all others.
     #[must_use]
     pub fn reaches(&self, bank: &Bank) -> bool {
         self.token.as_ref().is_none_or(|shown| shown.now().is_ok_and(|known| known.grant.covers(bank)))
@@ -485,7 +485,7 @@ impl TokenGrant {
 /// The tokens of a file. A token whose line has not changed continues to count its requests, and its time.
 fn known_tokens(file: &TokenFile, before: &HashMap<TokenHash, Arc<KnownToken>>) -> HashMap<TokenHash, Arc<KnownToken>> {
     let mut known = HashMap::with_capacity(file.grants().len());
-    // A clock that shows less than the file does was set back.
+    // A clock that is behind a time in the file was set back.
     let noted = file.grants().iter().flat_map(|grant| grant.revoked.into_iter().chain([grant.created])).max();
     let (now, here) = (noted.map_or_else(Timestamp::now, |noted| noted.max(Timestamp::now())), Instant::now());
     for grant in file.grants() {

@@ -1,8 +1,8 @@
-//! Whether a token has expired, also where the clock was set back.
+//! Whether a token has expired, also if the clock was set back.
 //!
-//! In: the time from which a token is refused, and a time that has been. Out: whether that time has come. It has come
-//! once the clock says so, once the time until then has run in this process, and for good where it was seen. A process
-//! that starts after the clock was set back knows only what the file tells it.
+//! In: the time from which a token is refused, and the present time. Out: whether the token is refused: because the
+//! clock says so, because that much time has run in this process, or because it was refused before. A process that
+//! starts after the clock was set back knows only what the file says.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,18 +11,19 @@ use std::{
 
 use jiff::Timestamp;
 
-/// The end of a token.
+/// When a token expires.
 #[derive(Debug)]
 pub(super) struct TokenExpiry {
-    /// None for a token that lasts.
+    /// `None` for a token that never expires.
     at: Option<Timestamp>,
-    /// When the time until then has run here.
+    /// When the time until then has run in this process.
     until: Option<Instant>,
     has_passed: AtomicBool,
 }
 
 impl TokenExpiry {
-    /// Of a token that is refused from `at` on. It is `now`, or later where the clock was set back.
+    /// The expiry of a token that is refused from `at` on. `now` is the clock's time, or a later time if the clock was
+    /// set back.
     pub(super) fn of(at: Option<Timestamp>, now: Timestamp, here: Instant) -> Self {
         let left = at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
         Self { at, until: left.and_then(|left| here.checked_add(left)), has_passed: AtomicBool::new(false) }
@@ -33,7 +34,7 @@ impl TokenExpiry {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// For how long the token is still valid; none for one that lasts.
+    /// For how long the token is still valid; `None` if it never expires.
     pub(super) fn left(&self) -> Option<Duration> {
         self.left_at(Timestamp::now(), Instant::now())
     }

@@ -2,7 +2,7 @@
 //!
 //! In: a path. Out: the grants; a change is written as a whole, so that a service reads the file either before it or
 //! after it. Processes that change the file wait for each other, and each changes what the previous one wrote, so no
-//! change is lost. The file holds no tokens, but who may write it can grant rights, so a file that others may
+//! change is lost. The file holds no tokens, but anyone who can write it can grant rights, so a file that others may
 //! write is refused.
 
 use std::{

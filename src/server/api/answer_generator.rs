@@ -60,7 +60,7 @@ pub struct AnswerText {
     pub text: String,
 }
 
-/// The language model that answers, where one is set.
+/// The language model that answers, if one is set.
 pub struct AnswerGenerator {
     llm: Option<Arc<LlmClient>>,
     /// How long an answer may take, including its wait for a place.
@@ -90,7 +90,7 @@ impl AnswerGenerator {
     /// The model.
     ///
     /// # Errors
-    /// [`Code::NoModel`] if none is set.
+    /// [`ProblemCode::NoModel`] if none is set.
     pub(super) fn model(&self) -> Result<Arc<LlmClient>, ApiProblem> {
         let none =
             || ApiProblem::new(ProblemCode::NoModel, format!("{}; or leave out `answer`", LlmError::NotConfigured));
@@ -100,7 +100,8 @@ impl AnswerGenerator {
     /// The pieces of an answer, as they are generated; `token` is the name of the caller's token, if any.
     ///
     /// # Errors
-    /// [`Code::NoModel`]; [`Code::Busy`] if too many answers are in progress, or if no place becomes free in time.
+    /// [`ProblemCode::NoModel`]; [`ProblemCode::Busy`] if too many answers are in progress, or if no place becomes free
+    /// in time.
     pub(super) async fn generate_answer(
         &self,
         token: Option<&str>,
@@ -134,7 +135,7 @@ impl AnswerGenerator {
     /// The whole answer.
     ///
     /// # Errors
-    /// As [`Self::generate_answer`]; [`Code::Failed`] if the model failed.
+    /// As [`Self::generate_answer`]; [`ProblemCode::Failed`] if the model failed.
     pub(super) async fn answer(
         &self,
         token: Option<&str>,

@@ -1,7 +1,7 @@
-//! The banks that a caller reaches, with counts where it asks for them.
+//! The banks that a caller reaches, with counts if it asks for them.
 //!
-//! In: who asks, and which page of the list. Out: names in order, and of each what it holds and how it is. No bank that
-//! the caller may not read is named or counted.
+//! In: the caller, and which page of the list. Out: names in order, and for each bank its counts and whether it
+//! answers. No bank that the caller may not read is named or counted.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl MemoryApi {
         Ok(BankList { banks, counts: None, next: None })
     }
 
-    /// A page of the banks that hold something, as far as the caller reaches; with counts where it asks for them.
+    /// A page of the banks that hold something, as far as the caller reaches; with counts if it asks for them.
     ///
     /// # Errors
     /// [`ApiProblem`] without the right to read, or for a wrong limit.
@@ -162,7 +162,7 @@ fn bank_counts(memory: &Memory, bank: &Bank, end: &WritePosition) -> BankCounts 
         behind: None,
         last_append_ms: replica.last_append_ms(bank),
     };
-    // In this order: what is counted reflects at least this.
+    // Read before the count, which therefore reflects at least this.
     let complete_through = replica.read_to(bank);
     // A count would wait until its shard is loaded.
     if let ShardLocation::Loading { .. } = replica.place_of(bank) {

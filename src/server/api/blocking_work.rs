@@ -1,7 +1,7 @@
 //! Blocking work, on a thread of its own instead of the runtime's.
 //!
-//! In: work, and for how long somebody waits for it. Out: its result. Work that has not begun when its client leaves never
-//! begins; long scans look at the flag that they are given, and end. What writes does not look: it is carried out.
+//! In: work, and for how long its client waits. Out: its result. Work that has not begun when its client leaves never
+//! begins; long scans check the flag that they are given, and end. Writes check no flag: they are carried out.
 
 use super::problem::{ApiProblem, ProblemCode};
 use pipeline::{Cancellation, PipelineError};
@@ -14,7 +14,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 
-/// As [`blocking`], but only while somebody waits: the work gets a flag, which is raised when the future is dropped.
+/// As [`blocking`], but only while the client waits: the work gets a flag, which is raised when the future is dropped.
 pub(super) async fn run_while_awaited<T: Send + 'static>(
     work: impl FnOnce(&Cancellation) -> Result<T, ApiProblem> + Send + 'static,
 ) -> Result<T, ApiProblem> {

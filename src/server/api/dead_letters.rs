@@ -1,8 +1,8 @@
-//! Dead letters for administrators: which there are, and removing them.
+//! Dead letters for administrators: lists and removes them.
 //!
-//! In: what the letters have in common, and the caller, who needs the right `admin` in every bank, since most letters
-//! are of none. Out: how many there are and the latest; or, on a log in a directory, the same letters removed from every
-//! stored byte. Those of a bank that is held stay.
+//! In: a selection of dead letters, and the caller, who needs the right `admin` in every bank, since most dead letters
+//! belong to no bank. Out: their number and the latest ones; or, on a log in a directory, the same dead letters removed
+//! from every stored byte. Those of a bank under a hold stay.
 
 use std::sync::Arc;
 
@@ -100,7 +100,8 @@ impl ServiceOperations {
     /// Lists dead letters, or removes them.
     ///
     /// # Errors
-    /// [`ApiProblem`] for a wrong field, without the right, where letters are to be removed on Kafka, or if the log failed.
+    /// [`ApiProblem`] for a wrong field, without the right, if letters are to be removed on Kafka, or if the log
+    /// failed.
     pub async fn dead_letters(
         &self,
         who: &Caller,

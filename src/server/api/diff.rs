@@ -1,7 +1,7 @@
 //! What changed in a bank between two points of its past.
 //!
-//! In: a bank that the caller may read, and two points. Out: the units and edges that came and went between them, a
-//! bounded number of each, and how many more there are. The comparison is that of `ripplemem diff`.
+//! In: a bank that the caller may read, and two points. Out: the units and edges that were added and removed between
+//! them, a bounded number of each, and how many more there are. The comparison is that of `ripplemem diff`.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -114,7 +114,7 @@ fn unlisted_count(all: usize) -> u64 {
 }
 
 impl MemoryApi {
-    /// The units and edges that came and went between two points of a bank's past.
+    /// The units and edges that were added and removed between two points of a bank's past.
     ///
     /// # Errors
     /// [`ApiProblem`]: an unknown bank, a point that is not kept, or an earlier point that lies after the later one.

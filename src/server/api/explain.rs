@@ -1,7 +1,7 @@
 //! Why a turn is quoted in the answer to a question, or why not.
 //!
-//! In: a question with a turn or a unit, and who sends it. Out: the twelve steps between them, where the caller may
-//! ask the bank. The question waits among the others, with the same deadline.
+//! In: a question with a turn or a unit, and the caller. Out: the twelve steps between them, if the caller may ask the
+//! bank. The question waits among the others, with the same deadline.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub struct ExplainRequest {
 }
 
 impl ExplainRequest {
-    /// Of a question, without anything that it leaves out.
+    /// A request about this question, with the default for everything else.
     #[must_use]
     pub fn of(question: Question, subject: ExplanationQuery) -> Self {
         let Question { bank, text, asked_at, asker, said_before, most_tokens, near: _, walk: _, compare: _, profile } =

@@ -1,9 +1,9 @@
-//! Forgetting turns by what they have in common: who said them, when, in which session or thread; and receipts.
+//! Forgets turns by a selector: who said them, when, in which session or thread; and lists receipts.
 //!
 //! In: a bank, a selector and the caller. Out, for a dry run: how many turns the selector takes, and some of them.
-//! Otherwise: where the durable deletions lie, and whether answers still reflect the turns. A request first waits until
-//! all durable turns are read in, so that it misses no acknowledged turn. On Kafka a request may also be a record of a
-//! topic (`crate::kafka`).
+//! Otherwise: the offsets of the durable deletions, and whether answers still reflect the turns. A request first waits
+//! until all durable turns are extracted, so that it misses no acknowledged turn. On Kafka a request may also be a
+//! record of a topic (`crate::kafka`).
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -128,13 +128,13 @@ impl ForgetTurnsRequest {
         Ok(())
     }
 
-    /// Lists the turns that it selects, of those that are read in, and deletes them, unless it is a dry run. The list
-    /// ends early where nobody waits any more; deletions that have begun are written.
+    /// Lists the extracted turns that it selects, and deletes them, unless it is a dry run. The list ends early if the
+    /// client has left; deletions that have begun are written.
     ///
     /// # Errors
-    /// [`ApiProblem`] where other turns are meant than `confirm` names, a hold covers the bank, or the log failed.
+    /// [`ApiProblem`] if `confirm` names other turns than the selected ones, a hold covers the bank, or the log failed.
     ///
-    /// `bankless`: dead letters whose bank cannot be read count, too.
+    /// With `bankless`, dead letters whose bank cannot be read count, too.
     pub(crate) fn carry_out(
         self,
         log: &dyn Log,
@@ -170,12 +170,12 @@ impl ForgetTurnsRequest {
 }
 
 impl ForgetTurnsOutcome {
-    /// Where the deletions lie; none where nothing was deleted.
+    /// The positions of the deletions; `None` if nothing was deleted.
     pub(crate) fn written(&self) -> Option<&WritePosition> {
         self.deleted.as_ref().map(|deleted| &deleted.written)
     }
 
-    /// The id of the operation; none where nothing was deleted.
+    /// The id of the operation; `None` if nothing was deleted.
     pub(crate) fn operation(&self) -> Option<&str> {
         self.deleted.as_ref().map(|deleted| deleted.operation.operation.as_str())
     }
@@ -203,8 +203,8 @@ impl MemoryApi {
     /// Deletes the turns of a bank that a selector takes, and waits until no answer reflects them.
     ///
     /// # Errors
-    /// [`ApiProblem`] for a wrong field, without the right, if turns are still being read in after the wait, or if the log
-    /// failed.
+    /// [`ApiProblem`] for a wrong field, without the right, if turns are still not extracted after the wait, or if the
+    /// log failed.
     pub async fn forget_turns(
         &self,
         who: &Caller,
@@ -222,10 +222,10 @@ impl MemoryApi {
         who.may_in(AccessRight::Forget, &bank)?;
         self.check_here(&bank)?;
         let wait = wait(forget.wait_ms)?;
-        // Durable turns are listed only once they are read in.
+        // Durable turns are listed only once they are extracted.
         self.wait_until_extracted(std::slice::from_ref(&bank), wait.max(Duration::from_secs(1))).await?;
         let memory = Arc::clone(&self.memory);
-        // Who may forget in some banks must not reach what may be of others.
+        // A caller with the right in some banks only must not remove what may belong to others.
         let bankless = who.sees_all(AccessRight::Forget);
         let carry_out = move |cancellation: &Cancellation| {
             forget.carry_out(&**memory.log(), memory.forget_settings(), cancellation, bankless)
@@ -245,10 +245,10 @@ impl MemoryApi {
         })
     }
 
-    /// What became of the operations of a bank, or of every bank in which the caller may forget.
+    /// The receipts of the operations of a bank, or of every bank in which the caller may forget.
     ///
     /// # Errors
-    /// [`ApiProblem`] without the right, where the log failed, or where one on Kafka does not answer within some seconds.
+    /// [`ApiProblem`] without the right, if the log failed, or if a log on Kafka does not answer within some seconds.
     pub async fn forgets(&self, who: &Caller, bank: Option<Bank>) -> Result<ForgetReceipts, ApiProblem> {
         match &bank {
             Some(bank) => who.may_in(AccessRight::Forget, bank)?,

@@ -1,8 +1,8 @@
 //! A part of a bank's graph, for a map of it.
 //!
-//! In: a bank, how many units, and the unit around which they lie, where one is named. Out: units with labels, the
-//! edges between them, and how many units and edges the bank has. Each call walks the bank's units and edges in the
-//! dataflow once; nothing of them is kept.
+//! In: a bank, a number of units, and the unit in the middle, if one is named. Out: units with labels, the edges
+//! between them, and how many units and edges the bank has. Each call walks the bank's units and edges in the dataflow
+//! once; nothing of them is kept.
 
 use std::{
     cmp::Reverse,
@@ -110,7 +110,7 @@ fn graph(replica: &Replica, bank: Bank, around: Option<UnitId>, limit: usize) ->
     };
     let found = replica.units(&bank, ids.clone())?.value;
     let found: HashMap<UnitId, Arc<UnitBody>> = found.into_iter().map(|unit| (unit.id, unit)).collect();
-    // One that was replaced since the walk is left out with its edges.
+    // A unit that was replaced since the walk is left out with its edges.
     let shown: Vec<GraphUnitView> = ids.iter().filter_map(|id| found.get(id)).map(|unit| graph_unit(unit)).collect();
     let mut edges: Vec<GraphEdge> = edge_list;
     edges.retain(|edge| found.contains_key(&edge.a) && found.contains_key(&edge.b));

@@ -13,7 +13,7 @@ use crate::access::{AccessRight, Caller};
 use snapshots::HistoryPoint;
 use types::model::Bank;
 
-/// Points of a page, where the request does not say.
+/// Points of a page, if the request does not say.
 const LISTED: usize = 200;
 /// Most points of a page.
 const MAX_LISTED: usize = 1_000;
@@ -81,7 +81,7 @@ impl HistoryPage {
 }
 
 impl MemoryApi {
-    /// The points of a bank's past that a question can be asked about; none where no snapshots are kept.
+    /// The points of a bank's past that a question can be asked about; none if no snapshots are kept.
     ///
     /// # Errors
     /// [`ApiProblem`]: an unknown bank, a wrong limit, or a place of snapshots that cannot be read.

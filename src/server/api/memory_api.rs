@@ -2,8 +2,9 @@
 //!
 //! In: parsed requests, each with its caller. Out: answers, if the caller has the right in the bank; every public call
 //! takes a caller. A call holds no thread of the caller's runtime while it waits. Dropping the future of a question
-//! cancels the question, and so does a token that ends; a put that has begun is carried out. When the service stops, all
-//! waits end at once and all questions within some seconds: a call returns what is durable, or [`ProblemCode::Stopping`].
+//! cancels the question, and so does a token that ends; a put that has begun is carried out. When the service stops,
+//! all waits end at once and all questions within some seconds: a call returns what is durable, or
+//! [`ProblemCode::Stopping`].
 
 use std::{
     borrow::Cow,
@@ -95,7 +96,7 @@ struct RequestedTurnVersion {
     bank: Bank,
     /// Its id as it was sent.
     turn: String,
-    /// The id by which deletions tell it.
+    /// Its id in the form that deletions have.
     form: String,
     version: u64,
 }
@@ -138,8 +139,8 @@ impl MemoryApi {
         &self.operations
     }
 
-    /// Fails unless this instance holds the bank: [`ProblemCode::Misdirected`] with the holder's URL, or [`ProblemCode::Loading`]
-    /// while the bank's shard moves.
+    /// Fails unless this instance holds the bank: [`ProblemCode::Misdirected`] with the holder's URL, or
+    /// [`ProblemCode::Loading`] while the bank's shard moves.
     pub(super) fn check_here(&self, bank: &Bank) -> Result<(), ApiProblem> {
         let Some(holders) = &self.holders else { return Ok(()) };
         holders.check(bank, self.memory.replica().place_of(bank))
@@ -150,8 +151,8 @@ impl MemoryApi {
     /// caller has left.
     ///
     /// # Errors
-    /// [`ApiProblem`] that names the first invalid turn, or the missing right; [`ProblemCode::Held`] for a deletion in a bank
-    /// that is held; [`ProblemCode::Failed`] if the log failed.
+    /// [`ApiProblem`] that names the first invalid turn, or the missing right; [`ProblemCode::Held`] for a deletion in
+    /// a bank that is held; [`ProblemCode::Failed`] if the log failed.
     pub async fn put(
         &self,
         who: &Arc<Caller>,
@@ -296,7 +297,8 @@ impl MemoryApi {
     /// Answers a question in words, with the evidence.
     ///
     /// # Errors
-    /// As [`Self::ask`]; [`ProblemCode::NoModel`] before anything is asked; [`ProblemCode::Failed`] if the model failed.
+    /// As [`Self::ask`]; [`ProblemCode::NoModel`] before anything is asked; [`ProblemCode::Failed`] if the model
+    /// failed.
     pub async fn answer(
         &self,
         who: &Caller,
@@ -368,7 +370,7 @@ impl MemoryApi {
     /// Follows a bank: what happens in it from now on, or since `last_event_id`.
     ///
     /// # Errors
-    /// [`ApiProblem`]: too many subscriptions, or the bank cannot be looked at.
+    /// [`ApiProblem`]: too many subscriptions, or the bank cannot be read.
     pub async fn follow_bank(
         &self,
         who: &Arc<Caller>,
@@ -383,7 +385,7 @@ impl MemoryApi {
         followed.map_err(|problem| self.check_here(bank).err().unwrap_or(problem))
     }
 
-    /// A place among the subscriptions, for a client that waits for news of what it follows.
+    /// A share of the subscriptions, for a client that waits for news of what it follows.
     ///
     /// # Errors
     /// [`ApiProblem`]: there are too many subscriptions already.
@@ -411,7 +413,7 @@ impl MemoryApi {
     /// Deletes a turn, and waits until no answer reflects it.
     ///
     /// # Errors
-    /// [`ApiProblem`] for a wrong field, or where the log failed.
+    /// [`ApiProblem`] for a wrong field, or if the log failed.
     pub async fn forget(&self, who: &Caller, forget: ForgetRequest) -> Result<ForgetResponse, ApiProblem> {
         let ForgetRequest { bank, turn, wait_ms } = forget;
         // A token that may only forget must not learn what is held. The audit log notes the right that is checked last.
@@ -516,8 +518,8 @@ impl MemoryApi {
         }
     }
 
-    /// How many bytes one bank takes in memory, or all banks; with `plain_ids`, also how many turns have ids that hold a phone
-    /// number or a mail address, for which every record is read.
+    /// How many bytes one bank takes in memory, or all banks; with `plain_ids`, also how many turns have ids that hold
+    /// a phone number or a mail address, for which every record is read.
     ///
     /// # Errors
     /// [`ApiProblem`] for an unknown bank.
@@ -548,8 +550,8 @@ impl MemoryApi {
         }
     }
 
-    /// Does work that reads a bank, once its turn has come. The caller's right to read it is checked before the work and
-    /// after it, as both may take long.
+    /// Does work that reads a bank, once its turn has come. The caller's right to read it is checked before the work
+    /// and after it, as both may take long.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         who: &Caller,
@@ -627,8 +629,9 @@ impl MemoryApi {
             .ok_or_else(|| ApiProblem::invalid("after: not PARTITION:OFFSET; send the `after` of turns as it came"))
     }
 
-    /// The place in the bank's partition that an `after` names; None if nothing was said there. For turns that a client
-    /// of Kafka put into another partition, it is where that partition ends once they were forwarded to it.
+    /// The position in the bank's partition that an `after` names; `None` if that partition is empty. For turns that a
+    /// client of Kafka put into another partition, it is the end of the bank's partition once they were forwarded to
+    /// it.
     async fn after(&self, text: &str, bank: &Bank, timeout: Duration) -> Result<Option<(u32, u64)>, ApiProblem> {
         let written = self.written(text)?;
         if let Some(place) = written.of(bank) {
@@ -657,7 +660,7 @@ impl MemoryApi {
     }
 }
 
-/// What was written, of a bank where one is named.
+/// The positions of what was written, only those of the bank if one is named.
 fn positions_of_bank(written: WritePosition, bank: Option<&Bank>) -> WritePosition {
     match bank {
         Some(bank) => written.of_bank(bank),

@@ -1,19 +1,19 @@
 //! The calls that every interface of a memory offers: put, ask, forget, units, banks, digest, status.
 //!
-//! In: requests as typed values, and the caller. Out: typed answers or a [`ApiProblem`]. Answers from the memory carry the
-//! offsets that they reflect. Nothing here knows HTTP's framing. No problem names another bank.
+//! In: requests as typed values, and the caller. Out: typed answers or an [`ApiProblem`]. Answers from the memory carry
+//! the offsets that they reflect. Nothing here knows HTTP's framing. No problem names another bank.
 //!
 //! - `memory_api`: the calls; `answer_generator`: answers in words; `explain`: why a turn is quoted or not.
 //! - `api_forms`: requests and responses, each with one JSON form; an answer is [`types::model::Evidence`].
 //! - `shard_holders`: which instance holds a bank, if several instances divide the memory.
-//! - `service_status`: how the service is, and its metrics; `bank_status`: counts and offsets of a bank; `bank_list`: which
-//!   banks there are; `history`: which points of its past a bank has; `diff`: what changed between two of them;
-//!   `past_point`: a point that a request names; `token_view`: what a caller may do.
-//! - `operations`: what administrators order; `snapshots`: those that are there, and new ones; `record_page`: what the log
-//!   stores; `dead_letters`: what was rejected.
+//! - `service_status`: the status of the service, and its metrics; `bank_status`: counts and offsets of a bank;
+//!   `bank_list`: which banks there are; `history`: which points of its past a bank has; `diff`: what changed between
+//!   two of them; `past_point`: a point that a request names; `token_view`: what a caller may do.
+//! - `operations`: extracting a bank again, and erasing; `snapshots`: lists and writes them; `record_page`: stored
+//!   records of a topic; `dead_letters`: rejected records.
 //! - `unit_view`: a unit and its neighbours; `unit_list`: units without theirs; `graph`: a part of a bank's graph.
 //! - `problem`: why there is no answer (RFC 9457). `blocking_work`: work that blocks.
-//! - `read_limiters`: whose turn it is to read, and for how long somebody waits.
+//! - `read_limiters`: limits the reads that are not questions.
 //! - `turn_list`: lists the turns of a bank; `forget_turns`: deletes turns that a selector takes, and lists receipts;
 //!   `short_ids`: short names of turns, which a model can repeat.
 

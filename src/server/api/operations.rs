@@ -1,8 +1,8 @@
-//! The operations of a service, as its administrators order them: here, reading a bank again with the language model,
-//! and erasing the words of deleted turns.
+//! The operations that administrators start: extracting a bank again with the language model, and erasing the words of
+//! deleted turns.
 //!
-//! In: the caller, who needs the right `admin`. Out: what was begun or done. The status is in `status.rs`, snapshots
-//! are in `snapshots.rs`.
+//! In: the caller, who needs the right `admin`. Out: what was begun or done. The status is in `service_status.rs`,
+//! snapshots are in `snapshots.rs`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -49,12 +49,12 @@ pub struct ServiceOperations {
     pub(super) log: Arc<dyn Log>,
     /// `None` if this process has no memory, as without the role `serve`.
     pub(super) memory: Option<Arc<Memory>>,
-    /// The places of reads that are not questions.
+    /// Limits the reads that are not questions.
     pub(super) reads: ReadLimiters,
 }
 
 impl ServiceOperations {
-    /// Of a service on this log. A read waits for its turn until the `deadline` of questions.
+    /// The operations of a service on this log. A read waits for its turn until the `deadline` of questions.
     pub(crate) fn new(
         state: Arc<ServiceState>,
         log: Arc<dyn Log>,
@@ -67,7 +67,7 @@ impl ServiceOperations {
     /// Erases the words of all turns that were deleted, from every stored byte; answered when it is done.
     ///
     /// # Errors
-    /// [`ApiProblem`] without the right, without a log in a directory, or where a place cannot be written.
+    /// [`ApiProblem`] without the right, without a log in a directory, or if a place cannot be written.
     pub async fn erase(&self, who: &Caller) -> Result<ErasureReport, ApiProblem> {
         who.may_everywhere(AccessRight::Admin)?;
         let memory = self.memory()?;

@@ -1,9 +1,9 @@
-//! Reads that are not questions: whose turn it is, and for how long somebody waits.
+//! Limits the reads that are not questions, and how long they wait.
 //!
-//! In: who reads which bank, and the work. Out: its result. Tokens take turns, and banks, by the mechanism by which
-//! questions do; a read has a place while it works, and holds no thread while it waits for one. Once the client leaves,
-//! the token ends or the deadline passes, a wait is over, and a scan ends. Work that is short has places of its own, so
-//! that no list of a large bank delays it.
+//! In: the caller, the bank, and the work. Out: its result. Tokens take turns, and so do banks, as for questions; a
+//! read has a slot while it works, and holds no thread while it waits for one. Once the client leaves, the token ends
+//! or the deadline passes, a wait is over, and a scan ends. Short reads have slots of their own, so that no list of a
+//! large bank delays them.
 
 use std::{
     pin::pin,
@@ -24,13 +24,13 @@ use types::model::Bank;
 
 /// Reads that are done at once: units, counts, pages of turns.
 const SHORT_AT_ONCE: usize = 8;
-/// Reads of a whole bank or of its snapshots that are done at once, at least; else as many as there are processors.
+/// The minimum number of reads of a whole bank or of its snapshots that are done at once; otherwise one per processor.
 const LONG_AT_ONCE: usize = 2;
 
-/// How long after its deadline a question is given up that the query queue did not refuse.
+/// A question that the query queue did not refuse is given up this long after its deadline.
 const OVERRUN: Duration = Duration::from_secs(1);
 
-/// How much a read looks at.
+/// How much a read covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadScope {
     /// A little of a bank, or counts of it.
@@ -39,11 +39,11 @@ pub(super) enum ReadScope {
     AllOfIt,
 }
 
-/// The places of all reads of a service.
+/// The slots of all reads of a service.
 pub(super) struct ReadLimiters {
     short: Arc<FairReadLimiter>,
     long: Arc<FairReadLimiter>,
-    /// The longest wait for a place.
+    /// The longest wait for a slot.
     wait: Duration,
 }
 
@@ -67,7 +67,7 @@ impl ReadLimiters {
             ApiProblem::new(ProblemCode::Deadline, detail)
         };
         let place = tokio::time::timeout(self.wait, places.acquire(lane)).await.map_err(late)??;
-        // It has its place for as long as it works, also when the client has left.
+        // The work keeps its slot until it ends, even if the client has left.
         run_while_awaited(move |cancellation| {
             let _place = place;
             work(cancellation)
@@ -76,13 +76,12 @@ impl ReadLimiters {
     }
 }
 
-/// Where a caller's reads of a bank wait.
+/// The queue in which a caller's reads of a bank wait.
 pub(super) fn queue_key(who: &Caller, bank: &Bank) -> QueueKey {
     QueueKey { token: who.name().map(Arc::from), bank: bank.clone() }
 }
 
-/// The result of a wait, unless the caller loses the right in the bank before: then the wait is over, and what it held
-/// is free for others.
+/// The result of a wait. If the caller loses the right in the bank before, the wait ends, and what it held is released.
 pub(super) async fn while_allowed<T>(
     who: &Caller,
     right: AccessRight,
@@ -107,8 +106,8 @@ pub(super) async fn while_allowed<T>(
     }
 }
 
-/// The result of a question, unless its deadline passes before: nobody waits for a step that overruns. One that still
-/// waits is refused by the query queue at the deadline, which knows what it waited for.
+/// The result of a question, or a problem once its deadline has passed: nobody waits for a step that overruns. A
+/// question that still waits is refused by the query queue, which knows what it waited for.
 pub(super) async fn within_deadline<T>(deadline: Instant, question: impl Future<Output = T>) -> Result<T, ApiProblem> {
     let late = |_| ApiProblem::new(ProblemCode::Deadline, "the deadline passed before it was answered");
     tokio::time::timeout_at((deadline + OVERRUN).into(), question).await.map_err(late)

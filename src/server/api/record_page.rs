@@ -1,4 +1,4 @@
-//! The records of a topic of a log in a directory, for commands of the same machine that read the log beside the service.
+//! The records of a topic of a log in a directory, for commands on this machine that read the log of a running service.
 //!
 //! In: the caller, who needs the right `admin`, a topic, a partition and an offset. Out: a page of its records, byte by
 //! byte as they are stored, and which records of a bank are live.
@@ -90,7 +90,7 @@ impl StoredRecord {
     /// The record's bytes.
     ///
     /// # Errors
-    /// What is no base64.
+    /// Text that is not base64.
     pub fn bytes(&self) -> Result<RawRecord, base64::DecodeError> {
         let record = LogRecord {
             offset: self.offset,

@@ -1,7 +1,7 @@
 //! The status of a service, and its metrics.
 //!
 //! In: the caller, with the right `read`. Out: counts; a token for some banks gets only those of its banks, and no
-//! metrics. Works without a memory in this process, and while the log does not answer: then with what is known of it.
+//! metrics. Works without a memory in this process, and while the log does not answer, with what was last known of it.
 //! Nothing here shows what was remembered.
 
 use std::{

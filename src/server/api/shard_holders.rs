@@ -26,8 +26,8 @@ impl ShardHolders {
         }
     }
 
-    /// Fails unless this instance holds the bank: [`Code::Misdirected`] with the holder's URL, or [`Code::Loading`]
-    /// while the bank's shard moves.
+    /// Fails unless this instance holds the bank: [`ProblemCode::Misdirected`] with the holder's URL, or
+    /// [`ProblemCode::Loading`] while the bank's shard moves.
     pub(super) fn check(&self, bank: &Bank, place: ShardLocation) -> Result<(), ApiProblem> {
         let (partition, moves) = match place {
             ShardLocation::Here => return Ok(()),

@@ -1,10 +1,10 @@
 //! Short ids of turns, which a model can repeat.
 //!
 //! In: the id of a turn, up to 256 bytes. Out: the id itself if it is short and plain, otherwise `~` and six characters
-//! of its hash. A short id depends only on the id, so it is the same in every process. It may
-//! mean several turns of a bank, which are looked up. A turn may have an id of that form: nobody can tell whether the id
-//! or the short id of another turn is meant, so it means both, and neither takes the place of the other. Each of them
-//! has a name that means nothing else: its whole id, or for an id of that form the short id that it has itself.
+//! of its hash. A short id depends only on the id, so it is the same in every process. It may mean several turns of a
+//! bank, which are looked up. If the id of a turn has that form itself, the text means that turn and also the turns
+//! with this short id. Each of them has a name that means no other: its whole id, or for an id of that form, its own
+//! short id.
 
 use std::{borrow::Cow, time::Instant};
 
@@ -72,7 +72,7 @@ pub fn ambiguous_id_problem<'i>(asked: &str, ids: impl IntoIterator<Item = &'i s
     format!("turn: {asked:?} means several turns: {several}; send the name of one")
 }
 
-/// The turns of a bank that an id or a short id means: all of them, where several have that id or short id.
+/// The turns of a bank that an id or a short id means: all of them, if several have that id or short id.
 pub(super) fn turns_by_id(
     memory: &Memory,
     bank: &Bank,
@@ -86,8 +86,8 @@ pub(super) fn turns_by_id(
 }
 
 /// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
-/// because some turns are not read in yet, or because the log is on Kafka, where a whole id is not looked up: the first
-/// list of a partition reads all of it.
+/// because some turns are not extracted yet, or because the log is on Kafka, where a whole id is not looked up: the
+/// first list of a partition reads all of it.
 pub(super) fn resolve_turn_id(
     memory: &Memory,
     bank: &Bank,
@@ -97,7 +97,7 @@ pub(super) fn resolve_turn_id(
     if memory.log().erasable().is_none() && !is_shortened(turn) {
         return Ok((turn.to_owned(), None));
     }
-    // Before the list: what is read in meanwhile is in it.
+    // Checked before the list, which contains what is extracted meanwhile.
     let is_behind = is_behind(memory, bank)?;
     let held = turns_by_id(memory, bank, turn, cancellation)?;
     let ids: Vec<&str> = held.iter().map(|held| held.turn.turn.as_str()).collect();
@@ -113,7 +113,7 @@ pub(super) fn resolve_turn_id(
     }
 }
 
-/// Whether durable turns of a bank are not read in yet.
+/// Whether durable turns of a bank are not extracted yet.
 fn is_behind(memory: &Memory, bank: &Bank) -> Result<bool, PipelineError> {
     let end = memory.end_of(std::slice::from_ref(bank))?;
     Ok(!memory.wait_for(&end, Instant::now()))

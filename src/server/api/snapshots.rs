@@ -1,7 +1,7 @@
 //! The snapshots of a service, for its administrators.
 //!
-//! In: the caller, with the right `admin` in every bank. Out: the newest snapshot of each shard, after new ones were
-//! written where the caller orders that.
+//! In: the caller, with the right `admin` in every bank. Out: the newest snapshot of each shard; if the caller orders
+//! it, new ones are written first.
 
 use std::sync::Arc;
 

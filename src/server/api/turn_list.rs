@@ -79,7 +79,7 @@ pub struct TurnView {
 }
 
 impl TurnView {
-    /// The JSON form of a held turn.
+    /// The JSON form of a stored turn.
     #[must_use]
     pub fn of(held: &StoredTurn) -> Self {
         let turn = &*held.turn;
@@ -95,7 +95,7 @@ impl TurnView {
     }
 }
 
-/// A place in a bank's list of turns: the last turn that was listed.
+/// A position in a bank's list of turns: the last turn that was listed.
 #[derive(Debug, PartialEq, Eq)]
 struct TurnCursor {
     said_ms: i64,
@@ -114,8 +114,8 @@ impl TurnCursor {
         Ok(Self { said_ms, turn })
     }
 
-    /// Keeps only the turns before this place, by time. If its turn is gone, turns with the same time are listed again
-    /// rather than left out.
+    /// Keeps only the turns before this position, by time. If its turn was deleted, turns with the same time are listed
+    /// again rather than left out.
     fn cut(&self, held: &mut Vec<StoredTurn>) {
         let own = held.iter().position(|held| held.turn.turn == self.turn);
         let end = own.unwrap_or_else(|| held.partition_point(|held| held.turn.time.unix_ms <= self.said_ms));
@@ -130,7 +130,7 @@ impl std::fmt::Display for TurnCursor {
 }
 
 impl MemoryApi {
-    /// The banks that hold something, that `passes` lets through and that the caller reaches.
+    /// The banks that hold something, that `passes` accepts and that the caller reaches.
     ///
     /// # Errors
     /// [`ApiProblem`] if the caller lacks the right in `asked`.
@@ -162,7 +162,7 @@ impl MemoryApi {
         who.may_in(AccessRight::Read, &bank)?;
         self.check_here(&bank)?;
         let (memory, of) = (Arc::clone(&self.memory), bank.clone());
-        // A page is read from the places of its turns, without the others.
+        // For a page, only the records of its turns are read.
         let is_page = turn.is_none() && select.is_empty();
         let reads = if is_page { ReadScope::Little } else { ReadScope::AllOfIt };
         let held = move |cancellation: &Cancellation| {
@@ -185,7 +185,7 @@ impl MemoryApi {
                 let selection = select.compile().map_err(|problem| ApiProblem::invalid(problem.to_string()))?;
                 held.retain(|held| selection.takes(&held.turn));
             }
-            // Of a page, the turns that are not on it lie in front of it.
+            // The turns that are not on a page are all before it.
             let in_front = count.map_or(0, |count| count - held.len());
             if let Some(before) = before {
                 before.cut(&mut held);
@@ -250,7 +250,7 @@ impl MemoryApi {
         self.read(who, &first, ReadScope::Little, page).await
     }
 
-    /// How many turns a bank has, and from when to when; None without one.
+    /// The number of a bank's turns, and the times of the first and the last; `None` without turns.
     ///
     /// # Errors
     /// As [`Self::turns`].

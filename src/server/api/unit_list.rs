@@ -1,6 +1,6 @@
 //! Many units of a bank, as of one moment.
 //!
-//! In: ids that an answer names. Out: the units without their edges, and those that the bank has not.
+//! In: ids that an answer names. Out: the units without their edges, and the ids that the bank does not have.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,9 +1,9 @@
 //! Applies the rules of retention while the service runs.
 //!
-//! In: the rules, and which partitions of requests to forget turns the group has given to this instance. Out:
-//! operations that forget what no rule keeps, and what the status says of that. The topic of requests has a partition
-//! for each of the memory: the instance that has it looks at the banks there. While a partition moves, two instances
-//! may look at a bank; they write the same operation, because its id is a function of the bank and the turns.
+//! In: the rules, and the partitions of forget requests that the group has assigned to this instance. Out: operations
+//! that forget what no rule keeps, and the status of that. The topic of forget requests has one partition per partition
+//! of the memory; its owner scans the banks there. While a partition moves, two instances may scan a bank; they write
+//! the same operation, because its id is a function of the bank and the turns.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use logs::Log;
 use replica::Replica;
 use types::{config::Pipeline, sync};
 
-/// Looks and deletes until `stopping`, in the banks of the partitions that are `taken`, once the memory is loaded.
+/// Scans and deletes until `stopping`, in the banks of the partitions that are `taken`, once the memory is loaded.
 pub(super) fn run_retention(
     pipeline: &Pipeline,
     log: &dyn Log,

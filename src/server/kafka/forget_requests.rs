@@ -3,8 +3,8 @@
 //! In: records of the topic of requests, which a consumer group divides among the instances. A record is a request of
 //! `POST /v1/forget`; who may write to the topic has every right to forget. Out: one answer or refusal for each, in the
 //! topic of answers. A record's offset is committed after its answer was delivered: if the process is killed before
-//! that, another one carries the request out again, which changes nothing. Whichever instance gets the partitions of
-//! one that was killed also writes what that one left over of its operations.
+//! that, another one carries the request out again, which changes nothing. The instance that takes over the partitions
+//! of a killed one also finishes its operations.
 
 use super::log_events;
 use std::{
@@ -56,14 +56,14 @@ use types::{
 const FORGOTTEN: &str = "ripplemem.forgotten.v1";
 /// The longest wait for a request; after it, operations are settled if that is due.
 const POLL: Duration = Duration::from_millis(100);
-/// The time between two looks at which stages the operations have reached.
+/// The time between two checks of which stages the operations have reached.
 const SETTLED_EVERY: Duration = Duration::from_secs(10);
-/// How long a request may wait until its turns are read in and answers no longer reflect them, and how long it waits if
-/// it does not say.
+/// The longest wait of a request until its turns are extracted and answers no longer reflect them, and its wait if it
+/// names none.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_secs(10);
 /// The longest time until a stop is noticed.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a request may take before the group takes the instance for dead: the first list of a partition reads all of
 /// it.
 const MAX_REQUEST_MS: u64 = 600_000;
@@ -211,7 +211,7 @@ impl ForgetRequestReader<'_> {
         self.operations.unreadable()
     }
 
-    /// The answer to a request; none once the service is being stopped.
+    /// The answer to a request; `None` once the service is being stopped.
     fn answer(&self, value: &[u8]) -> Option<Result<ForgetTurnsResponse, QuestionRefusal>> {
         let forgotten = serde_json::from_slice::<ForgetTurnsRequest>(value)
             .map_err(|error| {
@@ -260,7 +260,7 @@ impl ForgetRequestReader<'_> {
             if !is_held || !may_wait() {
                 return false;
             }
-            if is_reflected(Instant::now() + LOOK) {
+            if is_reflected(Instant::now() + CHECK_INTERVAL) {
                 return true;
             }
         }
@@ -319,7 +319,7 @@ impl ForgetRequestReader<'_> {
     }
 }
 
-/// The refusal that says what a problem says.
+/// A problem as a refusal.
 fn refused(problem: ApiProblem) -> QuestionRefusal {
     let code = match problem.code {
         ProblemCode::Invalid => RefusalCode::Invalid,

@@ -25,7 +25,7 @@ use types::{backoff::Backoff, sync};
 /// The maximum number of questions that wait here. Further ones are refused.
 const MAX: usize = 1_024;
 /// The longest time until a cancelled question is noticed.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The pauses between two attempts to find the end of a partition.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 
@@ -75,7 +75,7 @@ impl<'a> ForwardWaitList<'a> {
                 continue;
             }
             pauses.reset();
-            self.replica.news().wait(seen, LOOK);
+            self.replica.news().wait(seen, CHECK_INTERVAL);
         }
     }
 

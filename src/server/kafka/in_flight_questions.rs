@@ -1,9 +1,9 @@
 //! Which questions of a partition are answered, and how that is committed.
 //!
 //! In: questions as they are read and answered, and what was committed before. Out: the offset to commit, before which
-//! every question is answered, with a note of the later ones that are answered. A question may wait for an hour: without
-//! the note, the next owner of the partition would answer again everything that came since. A question without an answer
-//! is never skipped. A note has a size limit; questions that it cannot hold are answered again.
+//! every question is answered, with a note of the later ones that are answered. A question may wait for an hour:
+//! without the note, the next owner of the partition would answer again everything that came since. A question without
+//! an answer is never skipped. A note has a size limit; questions that it cannot hold are answered again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

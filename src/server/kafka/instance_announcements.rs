@@ -16,7 +16,7 @@ use logs::{KafkaLog, LogError, kafka::instances_topic::InstancesTopic};
 use replica::Replica;
 
 /// The time between two checks of what is assigned and what others announce.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The minimum time between two announcements for a partition by its holder.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -37,7 +37,7 @@ pub(super) fn announce(
             Err(error @ LogError::Cluster { retriable: true, .. }) => retry.wait(&error),
             Err(error) => return Err(error.into()),
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     Ok(())
 }

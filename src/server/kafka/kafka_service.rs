@@ -1,7 +1,7 @@
 //! The service on Kafka: starts the threads of its roles, and stops all of them when one fails.
 //!
-//! In: a pipeline whose log is on Kafka. Out: nothing; when `stop` is set, it returns once every thread has ended. What
-//! was in flight is still in the topics, where another instance finds it.
+//! In: a pipeline whose log is on Kafka. Out: nothing; when `stop` is set, it returns once every thread has ended. Work
+//! that was in flight is still in the topics, where another instance finds it.
 
 use super::log_events;
 use std::{
@@ -40,7 +40,7 @@ use types::{
 /// The time between two measurements of values that no event reports.
 const MEASURE: Duration = Duration::from_secs(1);
 /// The longest time until a stop is noticed.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Runs until `stop`.
 ///
@@ -174,7 +174,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<ServiceState>, stop: &AtomicB
                 meter.count(&state.metrics);
                 measured = Instant::now();
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         stopping.store(true, Ordering::Relaxed);
         log.news().raise();

@@ -7,7 +7,7 @@
 //! | header | meaning |
 //! |---|---|
 //! | `kafka_correlationId` | echoed byte for byte |
-//! | `kafka_replyTopic` | where the answer goes; must begin with `serve.reply_prefix` |
+//! | `kafka_replyTopic` | the topic of the answer; must begin with `serve.reply_prefix` |
 //! | `kafka_replyPartition` | its partition, 4 bytes, big-endian |
 //! | `ripplemem_deadline` | milliseconds since 1970, in digits; after it the answer is a refusal |
 //! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
@@ -29,7 +29,7 @@ use types::{
     trace_parent::TraceParent,
 };
 
-/// What a producer of turns has to be told.
+/// What to change in a producer of turns that uses another partitioner.
 const PARTITIONER: &str = "set the `partitioner` of the turns' producer to `murmur2_random`, which librdkafka's \
     clients, such as Python's, do not use by themselves";
 
@@ -50,7 +50,7 @@ pub(super) struct RequestRules {
     pub follows_all: bool,
 }
 
-/// A question with its deadline, and where its answer goes.
+/// A question with its deadline, and where its answer is sent.
 #[derive(Debug, Clone)]
 pub(super) struct KafkaQuestion {
     /// The question, or why it is refused.
@@ -62,13 +62,13 @@ pub(super) struct KafkaQuestion {
     pub as_of: Option<AsOf>,
     /// When the question is refused if it has no answer yet.
     pub deadline: Instant,
-    /// Where its answer goes.
+    /// Where its answer is sent.
     pub address: ReplyAddress,
     /// Whether another instance forwarded it.
     pub is_forwarded: bool,
 }
 
-/// Where the answer to a question goes, and what it repeats of the question.
+/// Where the answer to a question is sent, and what it repeats of the question.
 #[derive(Debug, Clone)]
 pub(super) struct ReplyAddress {
     /// The id of the question, which its answer repeats: the partition and the offset where it was asked.
@@ -175,7 +175,7 @@ impl KafkaQuestion {
 }
 
 impl ReplyAddress {
-    /// Where the answer to a record goes, if it names no other topic.
+    /// Where the answer to a record is sent, if it names no other topic.
     pub(super) fn of(asked: &IncomingRequest<'_>, rules: &RequestRules, arrived: Instant) -> Self {
         let header = |name: &str| header(asked.headers, name);
         let asked_as = header(ID).filter(|_| header(FORWARDED).is_some());

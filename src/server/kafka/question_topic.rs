@@ -7,9 +7,9 @@
 //! total, the rest stay in the topic, and the consumer keeps polling. If a question waits, a note beside its committed
 //! offset says which of the later ones are answered.
 //!
-//! If the instances divide the memory, the group's decisions are noted here for `hold`. A question that is not in its
-//! bank's partition is forwarded there, and one whose partition is revoked is cancelled: the instance that then holds
-//! the partition reads it again.
+//! If the instances divide the memory, the group's decisions are noted here for `shard_assignment`. A question that is
+//! not in its bank's partition is forwarded there, and one whose partition is revoked is cancelled: the instance that
+//! then holds the partition reads it again.
 
 use super::log_events;
 use std::{
@@ -84,12 +84,12 @@ pub(super) fn serve_questions(
     let (looking, durable): (_, Arc<dyn Log>) = (Arc::clone(state), Arc::<KafkaLog>::clone(log));
     let is_behind = move |bank: &Bank| looking.log_ends(&durable).found.is_some_and(|ends| ends.is_behind(bank));
     let threads = pipeline.serve.threads;
-    let front = Arc::new(QueryQueue::start(Arc::clone(replica), embedders, None, Arc::new(is_behind), threads)?);
-    state.front.get_or_init(|| Arc::downgrade(&front));
+    let queue = Arc::new(QueryQueue::start(Arc::clone(replica), embedders, None, Arc::new(is_behind), threads)?);
+    state.queue.get_or_init(|| Arc::downgrade(&queue));
     let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
         let memory =
-            Memory::with_replica(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&front), pipeline);
+            Memory::with_replica(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&queue), pipeline);
         let holders = (pipeline.serve.hold == ShardAssignmentMode::Assigned).then(Arc::<ShardHolders>::default);
         let (log, memory): (Arc<dyn Log>, _) = (Arc::<KafkaLog>::clone(log), Some(Arc::new(memory)));
         let parts = ServerParts { state: Arc::clone(state), log, memory, holders: holders.clone() };
@@ -128,7 +128,7 @@ pub(super) fn serve_questions(
             unverified: Vec::new(),
             events: (events_out, events),
         };
-        let read = reader.read((http, front), &done, stopping, || {
+        let read = reader.read((http, queue), &done, stopping, || {
             ended.store(true, Ordering::Relaxed);
             drop(delivering.join());
         });
@@ -164,13 +164,13 @@ struct QuestionTopicReader<'a> {
     state: &'a ServiceState,
     replies: &'a Arc<ReplySender>,
     topics: &'a ReplyTopics,
-    /// Questions that wait until their turn was forwarded, and those for which that is so.
+    /// The list of questions that wait until their turn is forwarded; `found` receives each once that is so.
     forwarded: &'a ForwardWaitList<'a>,
     found: Receiver<WaitingQuestion>,
     in_flight: InFlightQuestions,
-    /// What is to be committed by name: the client itself commits only offsets that have grown.
+    /// Offsets with a note, which this reader commits itself: the client commits only offsets that have grown.
     notes: BTreeMap<u32, CommittedOffset>,
-    /// When that was done last.
+    /// When notes were committed last.
     noted: Instant,
     /// Questions whose reply topic is being looked up.
     unverified: Vec<(KafkaQuestion, Cancellation)>,
@@ -188,7 +188,7 @@ impl QuestionTopicReader<'_> {
     /// stops, and `deliver` waits for the last deliveries.
     fn read(
         mut self,
-        (http, front): (Option<HttpServer>, Arc<QueryQueue>),
+        (http, queue): (Option<HttpServer>, Arc<QueryQueue>),
         done: &Receiver<(u32, u64)>,
         stopping: &AtomicBool,
         deliver: impl FnOnce(),
@@ -221,16 +221,16 @@ impl QuestionTopicReader<'_> {
             }
             let found: Vec<WaitingQuestion> = self.found.try_iter().collect();
             for (request, cancellation) in found {
-                self.submit(request, cancellation, &front);
+                self.submit(request, cancellation, &queue);
             }
             for (request, cancellation) in std::mem::take(&mut self.unverified) {
-                self.accept_question(request, cancellation, &front);
+                self.accept_question(request, cancellation, &queue);
             }
             if !subscribed {
                 std::thread::sleep(POLL);
                 continue;
             }
-            self.pause(&consumer, &topic, &front, &mut pauses);
+            self.pause(&consumer, &topic, &queue, &mut pauses);
             let polled = consumer.poll(POLL);
             let decisions: Vec<AssignmentChange> = self.events.1.try_iter().collect();
             for decision in decisions {
@@ -278,7 +278,7 @@ impl QuestionTopicReader<'_> {
                             let headers = forwarded_headers(&raw.headers, &request, now_ms());
                             self.replies.forward(request.address, home, asked.value, headers);
                         }
-                        None => self.accept_question(request, cancellation, &front),
+                        None => self.accept_question(request, cancellation, &queue),
                     }
                 }
                 Some(Err(error)) => {
@@ -292,7 +292,7 @@ impl QuestionTopicReader<'_> {
         }
         // Requests that came over HTTP are finished first, because they keep the query queue alive.
         drop(http);
-        drop(front);
+        drop(queue);
         deliver();
         self.store(&consumer, &topic, done);
         self.commit_notes(&consumer, &topic, CommitMode::Sync);
@@ -300,10 +300,10 @@ impl QuestionTopicReader<'_> {
     }
 
     /// Pauses partitions while too much waits: a member that does not poll would leave its group.
-    fn pause(&self, consumer: &QuestionConsumer, topic: &str, front: &QueryQueue, pauses: &mut QuestionPauses) {
-        let fill = if !front.has_room() || !self.replies.has_room() {
+    fn pause(&self, consumer: &QuestionConsumer, topic: &str, queue: &QueryQueue, pauses: &mut QuestionPauses) {
+        let fill = if !queue.has_room() || !self.replies.has_room() {
             QueueFill::Full
-        } else if self.hold == ShardAssignmentMode::Assigned && front.is_half_full() {
+        } else if self.hold == ShardAssignmentMode::Assigned && queue.is_half_full() {
             QueueFill::Half
         } else {
             QueueFill::Low
@@ -400,7 +400,7 @@ impl QuestionTopicReader<'_> {
     }
 
     /// Hands a question to the query queue, once its reply topic is known to exist and its turn was forwarded.
-    fn accept_question(&mut self, request: KafkaQuestion, cancellation: Cancellation, front: &QueryQueue) {
+    fn accept_question(&mut self, request: KafkaQuestion, cancellation: Cancellation, queue: &QueryQueue) {
         if cancellation.check() == Err(CancellationReason::Cancelled) {
             return;
         }
@@ -437,11 +437,11 @@ impl QuestionTopicReader<'_> {
             }
             return;
         }
-        self.submit(request, cancellation, front);
+        self.submit(request, cancellation, queue);
     }
 
     /// Hands a question to the query queue.
-    fn submit(&self, request: KafkaQuestion, cancellation: Cancellation, front: &QueryQueue) {
+    fn submit(&self, request: KafkaQuestion, cancellation: Cancellation, queue: &QueryQueue) {
         let KafkaQuestion { question, after, as_of, address, .. } = request;
         match question {
             Err(refusal) => self.replies.send(address, &Err(refusal)),
@@ -450,7 +450,7 @@ impl QuestionTopicReader<'_> {
                 let (trace, span) = (address.trace.clone(), question_span(&question.bank, address.trace.as_ref()));
                 let asked =
                     QueryRequest { question, token: None, after, as_of, cancellation, kept: None, trace, times: None };
-                front.submit(asked, move |result| match result {
+                queue.submit(asked, move |result| match result {
                     // The partition was revoked; its new holder reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
                     result => span.in_scope(|| replies.send(address, &result.map_err(|error| refusal(&error)))),
@@ -460,7 +460,7 @@ impl QuestionTopicReader<'_> {
     }
 }
 
-/// What is committed, as the client takes it; none where there is nothing.
+/// What is committed, as the client takes it; `None` if that is nothing.
 fn offset_list(topic: &str, committed: &BTreeMap<u32, CommittedOffset>) -> Option<TopicPartitionList> {
     let mut list = TopicPartitionList::new();
     for (partition, CommittedOffset { offset, note }) in committed {

@@ -1,9 +1,9 @@
 //! Holds the shards of the questions partitions that the group has assigned to this instance (decision 40).
 //!
-//! In: what the group assigns and revokes, as the reader of questions notes it in the memory. Out:
-//! a shard for each assigned partition; `follow` loads it. Building a shard may take long, so it is done here, where no
-//! consumer waits to be polled. A shard that is revoked stays for two session timeouts and continues to follow its log,
-//! so that it does not have to be loaded if the group assigns it here again.
+//! In: what the group assigns and revokes, as the reader of questions notes it in the memory. Out: a shard for each
+//! assigned partition; `follow_memory` loads it. Building a shard may take long, so it is done here, where no consumer
+//! waits to be polled. A shard that is revoked stays for two session timeouts and continues to follow its log, so that
+//! it does not have to be loaded if the group assigns it here again.
 
 use super::log_events;
 use std::{
@@ -21,7 +21,7 @@ use types::backoff::Backoff;
 /// The longest wait for a decision of the group.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Takes and leaves shards until `stopping`.
+/// Builds and drops shards until `stopping`.
 pub(super) fn maintain_shards(
     log: &KafkaLog,
     replica: &Replica,

@@ -5,9 +5,9 @@
 //! session. A batch of an early revision is answered message by message. The caller is checked before, as for every
 //! path. Messages have the same limits as all bodies.
 //!
-//! `rmcp` (3.11) answers each message. What stands around it here it does not do: it refuses a batch, any other
-//! `Content-Type` than JSON and an `Accept` without both kinds, says so in plain text, and knows neither packed bodies
-//! nor the room that all bodies share.
+//! `rmcp` (3.11) answers each message. This file adds what `rmcp` lacks: it refuses a batch, any other `Content-Type`
+//! than JSON and an `Accept` without both kinds, says so in plain text, and knows neither packed bodies nor the limit
+//! on all bodies together.
 
 use std::{sync::Arc, time::Duration};
 
@@ -66,8 +66,9 @@ pub(crate) fn routes(api: &Arc<MemoryApi>, pipeline: &Pipeline, bodies: BodyRead
     Router::new().route("/mcp", methods).with_state(sessions)
 }
 
-/// Reads a message or a batch. Its room is free again once the response begins. `Content-Type` does not matter, and
-/// `Accept` only has to allow JSON or an event stream: both are replaced by what the protocol requires.
+/// Reads a message or a batch. Its bytes count against the limit on bodies until the response begins. `Content-Type`
+/// does not matter, and `Accept` only has to allow JSON or an event stream: both are replaced by what the protocol
+/// requires.
 async fn read(
     State(bodies): State<BodyReader>,
     Extension(who): Extension<Arc<Caller>>,

@@ -113,7 +113,7 @@ impl McpMemoryAccess {
         }
     }
 
-    /// Deletes turns by what they have in common, or in a dry run says which they are.
+    /// Deletes the turns that a selector takes; in a dry run, lists them.
     pub(super) async fn forget_turns(
         &self,
         who: &Caller,
@@ -164,7 +164,7 @@ impl McpMemoryAccess {
         }
     }
 
-    /// How the memory is.
+    /// The status of the memory.
     pub(super) async fn status(&self, who: &Arc<Caller>) -> Result<ServiceStatus, ToolCallError> {
         match self {
             Self::Here(api) => Ok(api.operations().status(who).await?),

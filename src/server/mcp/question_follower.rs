@@ -42,7 +42,8 @@ impl QuestionFollower {
     /// Follows a question, and returns when its first evidence is there.
     ///
     /// # Errors
-    /// [`ToolCallError`]: the caller may not read the bank, there are too many subscriptions, or the memory does not open.
+    /// [`ToolCallError`]: the caller may not read the bank, there are too many subscriptions, or the memory does not
+    /// open.
     pub(super) async fn begin(
         calls: Arc<ToolCalls>,
         who: Arc<Caller>,

@@ -43,7 +43,7 @@ impl ResourceNotifier {
     /// followed already.
     ///
     /// # Errors
-    /// [`ToolCallError`], as of [`Follower::begin`], or if the client follows too many questions.
+    /// [`ToolCallError`], as of [`QuestionFollower::begin`], or if the client follows too many questions.
     pub(super) async fn follow(
         self: &Arc<Self>,
         address: &str,

@@ -1,7 +1,7 @@
 //! Messages of JSON-RPC, as they come from a client.
 //!
-//! In: the text of a message. Out: the message, or the answer that says what is wrong with it, with its id where that
-//! can be read.
+//! In: the text of a message. Out: the message, or the answer that says what is wrong with it, with its id if that can
+//! be read.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const PARSE_ERROR: i32 = -32700;
 pub(super) const INVALID_REQUEST: i32 = -32600;
 const INVALID_PARAMS: i32 = -32602;
 
-/// The answer that says what is wrong with the message that has this id; null where it has none.
+/// The answer that says what is wrong with the message that has this id; null if it has none.
 pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

@@ -57,7 +57,7 @@ const COMMENT: &[u8] = b": quiet\n\n";
 pub(super) struct McpSessions {
     api: Arc<MemoryApi>,
     calls: Arc<ToolCalls>,
-    /// The beginning of every id of this run, which tells them from the ids of earlier runs.
+    /// The beginning of every id of this run, which differs from that of earlier runs.
     run: String,
     known: Mutex<HashMap<SessionKey, Arc<McpSession>>>,
 }
@@ -114,7 +114,7 @@ impl McpSessions {
     /// Follows the question at an address, in the session of a request.
     ///
     /// # Errors
-    /// [`ToolCallError`], as of [`Listener::follow`], or if the request has no session.
+    /// [`ToolCallError`], as of [`ResourceNotifier::follow`], or if the request has no session.
     pub(super) async fn follow(
         self: &Arc<Self>,
         headers: &HeaderMap,

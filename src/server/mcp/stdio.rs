@@ -5,12 +5,12 @@
 //! the memory is still opening. When the client closes standard input, or at a stop, the server ends and
 //! releases the memory.
 
+use crate::log_events;
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{Either, select};
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::io::stdio_pipes};
 use tokio::sync::Notify;
-use tracing::{error, info};
 
 use super::{
     lazy_memory::{AccessHandle, DirectoryRelease, LazyMemory},
@@ -34,8 +34,8 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 /// The address if the pipeline names none. Other processes with the same directory find it there.
 const LISTEN: &str = "127.0.0.1:0";
 /// How many times the address of the process that has the directory open is looked up, and the pause in between.
-const LOOKS: usize = 50;
-const LOOK: Duration = Duration::from_millis(100);
+const MAX_CHECKS: usize = 50;
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How a server of tools is started.
 pub struct McpOptions {
@@ -76,7 +76,9 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     let calls = Arc::new(ToolCalls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
         language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
-        memory: LazyMemory::new(move || open(&pipeline).inspect_err(|problem| error!("{problem}"))),
+        memory: LazyMemory::new(move || {
+            open(&pipeline).inspect_err(|problem| log_events::tools_failed(&problem.to_string()))
+        }),
     });
     let opening = Arc::clone(&calls);
     runtime.spawn(async move { drop(opening.memory.get().await) });
@@ -114,11 +116,11 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
 
 /// Repeats a lookup for some seconds: a process that has just taken the lock has not written its address yet.
 fn retry_briefly<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_CHECKS {
         if let Some(found) = look() {
             return Some(found);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     look()
 }
@@ -135,7 +137,7 @@ fn open(pipeline: &Pipeline) -> Result<AccessHandle, ToolCallError> {
                 return Err(failed(&LogError::InUse { directory, holder }));
             };
             let (directory, address_there) = (directory.display(), &address.address);
-            info!(%directory, address = address_there, "{holder} has the directory open; it is asked");
+            log_events::directory_held(directory, address_there, &holder);
             // This process does not see deletions, so it must not cache responses.
             let llm = pipeline.llm.is_set().then(|| LlmClient::open(&pipeline.llm, None)).transpose();
             let llm = llm.map_err(|e| failed(&e))?;
@@ -144,7 +146,7 @@ fn open(pipeline: &Pipeline) -> Result<AccessHandle, ToolCallError> {
         Err(error) => return Err(failed(&error)),
     };
     let release = served.map(|served| -> DirectoryRelease {
-        Box::new(move || served.close().unwrap_or_else(|problem| error!("{problem}")))
+        Box::new(move || served.close().unwrap_or_else(|problem| log_events::tools_failed(&problem.to_string())))
     });
     Ok(AccessHandle { access, release })
 }

@@ -384,7 +384,7 @@ fn question(ask: QuestionInput, offer: &ClientScope) -> Result<api::AskRequest, 
     Ok(api::AskRequest { after, as_of, ..api::AskRequest::of(question) })
 }
 
-/// What a client wrote; nothing where it wrote an empty text.
+/// What a client wrote; `None` for an empty text.
 fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }

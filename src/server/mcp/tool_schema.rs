@@ -3,7 +3,7 @@
 //! In: a type. Out: its schema, small and plain. Schemas of inputs have no references and no null, because
 //! some models and clients understand neither. Formats such as `uint64` are removed: JSON Schema does not
 //! define them, and clients warn about them. Schemas of outputs keep their references, but lose the
-//! comments of nested types, which stand in `schemas/topics`. Every character of a schema costs context in every
+//! comments of nested types, which are in `schemas/topics`. Every character of a schema costs context in every
 //! conversation.
 
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn without_formats(schema: &mut Value) {
     children(schema).for_each(without_formats);
 }
 
-/// Removes what values may be at most and at least: nobody has to know that of what this server gives.
+/// Removes the bounds of values: a client need not know those of what this server gives.
 fn without_limits(schema: &mut Value) {
     if let Value::Object(object) = schema {
         for limit in ["minimum", "maximum", "minLength", "maxLength", "pattern"] {

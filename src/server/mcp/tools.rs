@@ -64,7 +64,7 @@ impl ToolName {
         matches!(self, Self::Remember | Self::Forget | Self::ForgetTurns)
     }
 
-    /// Whether it needs a language model. Where there is none, it is not listed, and a call says why it fails.
+    /// Whether it needs a language model. Without one, it is not listed, and a call says why it fails.
     pub(super) fn asks_model(self) -> bool {
         self == Self::Answer
     }

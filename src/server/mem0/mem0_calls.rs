@@ -1,7 +1,7 @@
 //! The calls of Mem0's client, implemented with the calls of our memory.
 //!
-//! In: the fields of each request, and who sends it. Out: JSON in the client's forms. A write is answered once lists
-//! and answers reflect it. Everything goes through [`MemoryApi`], which checks the rights.
+//! In: the fields of each request, and its caller. Out: JSON in the client's forms. A write is answered once lists and
+//! answers reflect it. All calls use [`MemoryApi`], which checks the rights.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

@@ -1,7 +1,7 @@
 //! Maps the paths of Mem0's platform to calls.
 //!
-//! In: requests, already checked for their token. Out: JSON; failures as [`Mem0Failure`] writes them, including those of
-//! the token check. A path that the client knows but this memory does not offer answers 501.
+//! In: requests, already checked for their token. Out: JSON; failures as [`Mem0Failure`] writes them, including those
+//! of the token check. A path that the client knows but this memory does not offer answers 501.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What those who follow a bank are sent, each with one JSON form.
+//! What the followers of a bank are sent, each with one JSON form.
 //!
 //! Values without behaviour, but for the change of a record as an event. `schemas/openapi.v1.json` is made of these
 //! types.
@@ -11,7 +11,7 @@ use crate::api::ApiProblem;
 use replica::{RecordChange, TurnRevision, WrittenWindow};
 use types::model::{Bank, EventTime, LogPosition, UnitId};
 
-/// What one who follows a bank is sent.
+/// What a follower of a bank is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BankEvent {
     /// A version of a turn was read.
@@ -22,13 +22,13 @@ pub enum BankEvent {
     UnitAdded(AddedUnit),
     /// The bank has a unit no more.
     UnitRemoved(RemovedUnit),
-    /// Edges came or went.
+    /// Edges were added or removed.
     Edges(EdgeChangeCounts),
     /// A record of the bank became a dead letter.
     Rejected(RejectedRecord),
     /// Some events are left out.
     Skipped(SkippedEvents),
-    /// All that led to these counts was sent; its id is for those who come back.
+    /// Everything that led to these counts was sent; its id is for followers that come back.
     Progress(String, BankProgress),
     /// What happened since the last progress is not known.
     Reset(StreamNotice),

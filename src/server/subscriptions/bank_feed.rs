@@ -1,12 +1,12 @@
-//! One bank that is followed: what happens in it, told once for all who follow it.
+//! One bank that is followed: what happens in it, found once for all its followers.
 //!
-//! In: news about the bank, what its records say, looks at what it holds. Out: events; followers read them at their own
+//! In: news about the bank, what its records say, scans of what it holds. Out: events; followers read them at their own
 //! pace from the last ones, which are kept, so that nothing waits for a follower and memory is bounded. The bank is
-//! looked at when it has changed, never twice at the same time and never without followers; after a check that took
-//! long it is left alone for longer. Changes between two looks that undo each other are not told.
+//! scanned when it has changed, never twice at the same time and never without followers; the longer a scan took, the
+//! longer is the pause after it. Changes between two scans that undo each other are not reported.
 //!
 //! Before any event is sent, the events that are kept lose the words of turns of which a later version was read: what
-//! was deleted is asked to no one again, also while the deletion itself is not told yet.
+//! was deleted is sent to no one again, even before the deletion itself is reported.
 
 use std::{
     collections::VecDeque,
@@ -28,13 +28,13 @@ use replica::{BankWatchGuard, TurnVersionChanges};
 use ripplemem::Memory;
 use types::{model::Bank, sync};
 
-/// How many events are kept for those who read slowly or come back.
+/// How many events are kept for followers that read slowly or come back.
 const RETAINED: usize = 1_000;
-/// Most rejected records that are kept between two looks.
+/// Most rejected records that are kept between two scans.
 const MAX_REJECTED: usize = 200;
-/// The least pause between two looks.
+/// The least pause between two scans.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pause is at least this many times as long as the look took, so that looks take at most a tenth of the time.
+/// The pause is at least this many times as long as the scan took, so that scans take at most a tenth of the time.
 const PAUSE_SHARE: u32 = 9;
 
 /// A bank that is followed.
@@ -58,53 +58,53 @@ pub(super) struct FeedNews {
 /// How far the feed is.
 #[derive(Debug, Clone, Default)]
 pub(super) enum FeedStatus {
-    /// The first look, or the first one after a reset, is not done.
+    /// The first scan, or the first one after a reset, is not done.
     #[default]
     Pending,
     /// There may be new events.
     Going,
-    /// The bank is no longer looked at.
+    /// The bank is no longer scanned.
     Ended(ApiProblem),
     /// Another instance has the bank now.
     Moved,
 }
 
 struct FeedState {
-    /// Looks at the bank.
+    /// When the bank must be scanned.
     work: RefreshSchedule,
     held: Option<Arc<GraphFingerprint>>,
-    /// The first place after which all events are kept.
+    /// The first position after which all events are kept.
     from: FeedPosition,
-    /// Where the newest look reaches.
+    /// The position that the newest scan reaches.
     reached: FeedPosition,
-    /// Rejected records since the newest look, how many more there were, and the offset after the last of them.
+    /// Rejected records since the newest scan, how many more there were, and the offset after the last of them.
     rejected: Vec<RejectedRecord>,
     rejected_more: u64,
     letters: u64,
     progress: Option<BankProgress>,
-    /// The last looks, none without events.
+    /// The last scans, none without events.
     retained: VecDeque<ScanEvents>,
     /// How many events there were in all.
     told: u64,
 }
 
-/// Up to where events are reported.
+/// The position up to which events are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FeedPosition {
-    /// The first offset of the memory partition that is not told.
+    /// The first offset of the memory partition that is not reported.
     offset: u64,
-    /// The first offset of the dead letters that is not told.
+    /// The first offset of the dead letters that is not reported.
     letters: u64,
 }
 
 impl FeedPosition {
-    /// Whether something may have been told after `other` and up to here.
+    /// Whether something may have been reported after `other` and up to here.
     fn is_after(self, other: Self) -> bool {
         self.offset > other.offset || self.letters > other.letters
     }
 }
 
-/// The events of one look.
+/// The events of one scan.
 #[derive(Debug)]
 struct ScanEvents {
     /// How many events there were before.
@@ -115,7 +115,7 @@ struct ScanEvents {
 }
 
 impl ScanEvents {
-    /// How many events there were with those of this look.
+    /// How many events there were with those of this scan.
     fn end(&self) -> u64 {
         self.before + self.events.len() as u64
     }
@@ -137,7 +137,7 @@ impl FeedState {
         }
     }
 
-    /// Drops the words of turns that have a later version than the look shows in which they were told.
+    /// Drops the words of turns that have a later version than the scan in which they were reported.
     fn withdraw(&mut self, versions: &TurnVersionChanges) {
         let TurnVersionChanges { by_turn, left_out_to } = versions;
         if *left_out_to > 0 {
@@ -168,8 +168,8 @@ impl FeedState {
         }
     }
 
-    /// An event of one of the checks that are kept. A removed unit gets the label with which it came, where its coming
-    /// is kept and still has its words.
+    /// An event of one of the scans that are kept. A removed unit gets the label of the event that added it, if that is
+    /// still kept and still has its words.
     fn event(&self, look: usize, index: usize) -> Option<BankEvent> {
         let mut event = self.retained.get(look)?.events.get(index)?.clone();
         if let BankEvent::UnitRemoved(removed) = &mut event {
@@ -195,12 +195,12 @@ impl BankFeed {
         Self { bank, partition, watched, dead_letters, newest, state }
     }
 
-    /// The id of the events up to a place in the memory log and in the dead letters.
+    /// The id of the events up to a position in the memory log and in the dead letters.
     fn id(&self, FeedPosition { offset, letters }: FeedPosition) -> String {
         format!("{}:{offset}:{letters}", self.partition)
     }
 
-    /// The place that an id names; `None` if it is not of this partition.
+    /// The position that an id names; `None` if it is not of this partition.
     pub(super) fn place_of(&self, id: &str) -> Option<FeedPosition> {
         let (partition, place) = id.split_once(':')?;
         let (offset, letters) = place.split_once(':')?;
@@ -253,7 +253,7 @@ impl BankFeed {
         self.state().work.begin()
     }
 
-    /// Forgets what was held and told, because the shard was replaced or dropped.
+    /// Drops what was held and reported, because the shard was replaced or dropped.
     pub(super) fn reset(&self) -> bool {
         {
             let mut state = self.state();
@@ -264,14 +264,14 @@ impl BankFeed {
         self.note_change()
     }
 
-    /// How many events there are up to now, and the progress that they led to; `None` before the first look.
+    /// How many events there are up to now, and the progress that they led to; `None` before the first scan.
     pub(super) fn now(&self) -> Option<(u64, BankEvent)> {
         let state = self.state();
         let progress = state.progress.clone()?;
         Some((state.told, BankEvent::Progress(self.id(state.reached), progress)))
     }
 
-    /// How many events there were up to a place, if all that came after it are kept.
+    /// How many events there were up to a position, if all later ones are kept.
     pub(super) fn event_count_at(&self, place: FeedPosition) -> Option<u64> {
         let state = self.state();
         if state.from.is_after(place) || place.is_after(state.reached) {
@@ -281,7 +281,7 @@ impl BankFeed {
         Some(next.map_or(state.told, |look| look.before))
     }
 
-    /// The first event of the next check for a follower who got this many, and how many are not kept before it.
+    /// The first event of the next scan for a follower who got this many, and how many are not kept before it.
     pub(super) fn after(&self, told: u64) -> Option<(BankEvent, u64)> {
         let mut state = self.state();
         state.withdraw(&self.watched.take_versions());
@@ -290,8 +290,8 @@ impl BankFeed {
         Some((state.event(at, 0)?, missed))
     }
 
-    /// The next event for a follower who got this many, the last of them of a check: of the same check, at its end its
-    /// progress. `None` if the look is not kept any more.
+    /// The next event for a follower who got this many, the last of them from a scan: the next of that scan, or at its
+    /// end its progress. `None` if the scan is not kept any more.
     pub(super) fn within(&self, told: u64) -> Option<BankEvent> {
         let mut state = self.state();
         state.withdraw(&self.watched.take_versions());
@@ -302,8 +302,8 @@ impl BankFeed {
         Some(state.event(at, index).unwrap_or_else(progress))
     }
 
-    /// Looks until the newest look shows all that the bank holds. Only one call may run at a time, as [`Self::begin`]
-    /// ensures. Returns false if the bank is no longer looked at.
+    /// Scans until the newest scan shows all that the bank holds. Only one call may run at a time, as [`Self::begin`]
+    /// ensures. Returns false if the bank is no longer scanned.
     pub(super) async fn scan(&self, memory: &Memory) -> bool {
         let mut attempts = RefreshAttempts::new();
         loop {
@@ -321,7 +321,7 @@ impl BankFeed {
             let reflects = replica.read_to(&self.bank);
             let of = before.clone();
             let looked = tokio::task::spawn_blocking(move || {
-                // A process that may not read the dead letters of a cluster tells none, and everything else.
+                // A process that may not read the dead letters of a cluster reports none of them, and everything else.
                 let letters = if of.is_none() { dead_letters.begin(&*log).unwrap_or_default() } else { 0 };
                 (letters, BankScan::of(&replica, bank, of.as_deref()))
             });
@@ -349,7 +349,7 @@ impl BankFeed {
             {
                 let mut state = self.state();
                 match found {
-                    // A check from before a reset says nothing about what is held now.
+                    // A scan from before a reset says nothing about what is held now.
                     Some(look) if self.newest.borrow().resets == resets => {
                         self.record_events(&mut state, look, letters)
                     }
@@ -366,7 +366,7 @@ impl BankFeed {
         false
     }
 
-    /// Adds the events of a check; `letters` is where the dead letters ended before the first one.
+    /// Adds the events of a scan; `letters` is where the dead letters ended before the first one.
     fn record_events(&self, state: &mut FeedState, look: BankScan, letters: u64) {
         let offset = look.offset();
         let (records, left_out) = self.watched.take_records(offset);
@@ -374,7 +374,7 @@ impl BankFeed {
             (std::mem::take(&mut state.rejected), std::mem::take(&mut state.rejected_more));
         let BankScan { held, events: of_graph, skipped: more, progress } = look;
         if state.held.replace(Arc::new(held)).is_none() {
-            // What is held now is where the events begin. What was rejected during the check is reported with the next
+            // What is held now is where the events begin. What was rejected during the scan is reported with the next
             // one.
             state.letters = state.letters.max(letters);
             state.reached = FeedPosition { offset, letters };
@@ -402,7 +402,7 @@ impl BankFeed {
         {
             state.from = state.retained.pop_front().map_or(state.from, |first| first.reached);
         }
-        // A turn may have been deleted after this look.
+        // A turn may have been deleted after this scan.
         state.withdraw(&self.watched.take_versions());
         self.newest.send_modify(|news| news.value = FeedStatus::Going);
     }
@@ -452,7 +452,7 @@ mod tests {
         BankEvent::UnitRemoved(RemovedUnit { id: UnitId(id), label: label.map(str::to_owned) })
     }
 
-    /// A feed that told these looks, which reach one offset further each.
+    /// A feed with these scans, each of which reaches one offset further.
     fn state(looks: Vec<Vec<BankEvent>>) -> FeedState {
         let bank = Bank::parse("b").unwrap();
         let progress = BankProgress { bank, units: 0, semantic_edges: 0, structural_edges: 0, reflects: Vec::new() };

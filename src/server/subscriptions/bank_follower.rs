@@ -34,9 +34,9 @@ enum NextBankEvent {
     Begin,
     /// What happened since this id.
     Since(String),
-    /// The event after this many, of the same look as the last of them; at its end, its progress.
+    /// The event after this many, of the same scan as the last of them; at its end, its progress.
     Within(u64),
-    /// The look after this many events.
+    /// The scan after this many events.
     After(u64),
     /// Everything was sent.
     End,
@@ -51,7 +51,7 @@ impl BankFollower {
         Self { feed, newest, standing, resets, next }
     }
 
-    /// Waits for the first look; returns the problem if there is none.
+    /// Waits for the first scan; returns the problem if there is none.
     pub(super) async fn begun(&mut self) -> Result<(), ApiProblem> {
         let begun = self.newest.wait_for(|news| !matches!(news.value, FeedStatus::Pending)).await;
         match begun.map(|news| news.value.clone()) {
@@ -118,7 +118,7 @@ impl BankFollower {
             }
             NextBankEvent::Within(told) => {
                 let Some(event) = self.feed.within(told) else {
-                    // The rest of the look is not kept any more, and counts as left out.
+                    // The rest of the scan is not kept any more, and counts as left out.
                     self.next = NextBankEvent::After(told);
                     return self.ready();
                 };

@@ -1,7 +1,7 @@
 //! What a bank holds at one moment, and what changed since an earlier one.
 //!
-//! In: a memory, a bank, what it held before. Out: counts, the units that came and went, the number of edges that did.
-//! Of what is held, the ids of units and a hash of each edge are kept, 8 bytes each: no texts and no vectors.
+//! In: a memory, a bank, what it held before. Out: counts, the units that were added and removed, and how many edges
+//! were. Of what is held, the ids of units and a hash of each edge are kept, 8 bytes each: no texts and no vectors.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -29,7 +29,7 @@ pub(super) struct GraphFingerprint {
     edges: Vec<u64>,
 }
 
-/// A check of a bank.
+/// A scan of a bank.
 #[derive(Debug)]
 pub(super) struct BankScan {
     pub(super) held: GraphFingerprint,
@@ -40,8 +40,8 @@ pub(super) struct BankScan {
 }
 
 impl BankScan {
-    /// What the bank holds now, beside what it held `before`: nothing has changed without that. Walks all of its units
-    /// and edges.
+    /// What the bank holds now, and how it differs from what it held `before`; without that, nothing counts as changed.
+    /// Walks all of its units and edges.
     ///
     /// # Errors
     /// As [`Replica::listing`].
@@ -60,7 +60,7 @@ impl BankScan {
         let (came, _) = difference(&before.units, &held.units);
         let named: Vec<UnitId> = came.iter().copied().take(MAX_NAMED).collect();
         let found = if named.is_empty() { Vec::new() } else { replica.units(&progress.bank, named.clone())?.value };
-        // A unit that was replaced since the walk never shows.
+        // A unit that was replaced since the walk is not reported.
         let gone: Vec<&UnitId> = named.iter().filter(|id| !found.iter().any(|unit| unit.id == **id)).collect();
         held.units.retain(|id| !gone.contains(&id));
         let more = (came.len() - named.len()) as u64;
@@ -68,7 +68,7 @@ impl BankScan {
         Ok(Self { held, events, skipped: skipped + more, progress })
     }
 
-    /// An empty bank, beside what it held `before`.
+    /// The scan of an empty bank, compared with what it held `before`.
     pub(super) fn of_empty_bank(progress: BankProgress, before: Option<&GraphFingerprint>) -> Self {
         let held = GraphFingerprint::default();
         let (events, skipped) = before.map(|before| changes(before, &held, &[])).unwrap_or_default();
@@ -117,7 +117,7 @@ fn edge_hash(edge: &GraphEdge) -> u64 {
     hasher.finish()
 }
 
-/// What stands in the later list alone, and what in the earlier one alone. Both are in order.
+/// What is in the later list alone, and what is in the earlier one alone. Both are in order.
 fn difference<T: Ord + Copy>(before: &[T], later: &[T]) -> (Vec<T>, Vec<T>) {
     let only = |of: &[T], other: &[T]| -> Vec<T> {
         let mut others = other.iter().peekable();

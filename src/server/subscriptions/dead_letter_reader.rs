@@ -1,8 +1,8 @@
 //! Dead letters as they come, for those who follow the banks that they are for.
 //!
 //! In: the log's topic of dead letters, from the time at which a bank was first followed. Out: each later letter that
-//! names its bank, once, as an event without the record itself. A letter that names none is passed over: it may be of
-//! any bank, so only who may read all of them sees it, in the log.
+//! names its bank, once, as an event without the record itself. A letter without a bank is passed over: it may be of
+//! any bank, so only readers of every bank may see it, in the log.
 
 use std::sync::Mutex;
 
@@ -21,7 +21,7 @@ const READ_AT_ONCE: usize = 256;
 /// Reads the dead letters of a log, each once.
 #[derive(Debug, Default)]
 pub(super) struct DeadLetterReader {
-    /// The offset of the first letter that was not read; `None` while it rests.
+    /// The offset of the first letter that was not read; `None` while no letters are asked for.
     next: Mutex<Option<u64>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct BankDeadLetter {
 }
 
 impl DeadLetterReader {
-    /// Where the topic ends now. Letters from there on are read, and earlier ones that a bank is still owed.
+    /// The end of the topic now. Letters from there on are read, and earlier ones that were not read yet.
     ///
     /// # Errors
     /// [`LogError`].
@@ -43,7 +43,7 @@ impl DeadLetterReader {
         Ok(end)
     }
 
-    /// Passes over the letters that come until it is asked for some again.
+    /// Passes over all letters until some are asked for again.
     pub(super) fn skip_to_end(&self) {
         *sync::lock(&self.next) = None;
     }
@@ -66,7 +66,7 @@ impl DeadLetterReader {
     }
 }
 
-/// A record of the topic, where it names its bank.
+/// A record of the topic, if it names its bank.
 fn bank_dead_letter(record: &LogRecord) -> Option<BankDeadLetter> {
     let letter: DeadLetter = serde_json::from_slice(record.value.as_deref().unwrap_or_default()).ok()?;
     let turn = stated_turn(&letter);
@@ -74,7 +74,7 @@ fn bank_dead_letter(record: &LogRecord) -> Option<BankDeadLetter> {
     Some(BankDeadLetter { bank: bank?, rejected: RejectedRecord { offset: record.offset, turn, reason } })
 }
 
-/// The id of the turn that the rejected record is, where it states one.
+/// The id of the turn in the rejected record, if it states one.
 fn stated_turn(letter: &DeadLetter) -> Option<String> {
     #[derive(Deserialize)]
     struct StatedTurnId {
@@ -82,7 +82,7 @@ fn stated_turn(letter: &DeadLetter) -> Option<String> {
         turn: String,
     }
     let StatedTurnId { bank, turn } = serde_json::from_str(&letter.payload).ok()?;
-    // No longer one is valid.
+    // A longer id is not valid.
     (turn.len() <= MAX_NAME_BYTES && (bank.is_none() || bank == letter.bank)).then_some(turn)
 }
 

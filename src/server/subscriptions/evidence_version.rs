@@ -68,15 +68,15 @@ impl EvidenceVersion {
         }
     }
 
-    /// The bytes of those of its units that another version does not share.
+    /// The bytes of its units that another version does not share.
     pub(super) fn bytes_beside(&self, other: &Self) -> usize {
         let shared: HashMap<UnitId, &Arc<SubscribedUnit>> = other.units.iter().map(|unit| (unit.id, unit)).collect();
         let own = self.units.iter().filter(|unit| shared.get(&unit.id).is_none_or(|other| !Arc::ptr_eq(other, unit)));
         own.map(|unit| bytes(unit)).sum()
     }
 
-    /// This version with the words of those units alone that a later one shares. Its delta to any later version leads
-    /// to the same.
+    /// This version, with the words of only those units that a later one shares. Its delta to any later version gives
+    /// the same result.
     pub(super) fn with_words_of(&self, later: &Self) -> Self {
         let shared: HashMap<UnitId, &Arc<SubscribedUnit>> = later.units.iter().map(|unit| (unit.id, unit)).collect();
         let of = |unit: &Arc<SubscribedUnit>| {

@@ -1,7 +1,7 @@
 //! Whether a stream may go on.
 //!
 //! In: who follows a bank, changes to who may read it, the end of the service. Out: a problem once the bank may no
-//! longer be read, and a wait that ends when that may be so. It holds the place among the followers.
+//! longer be read, and a wait that ends when that may be so. Holds the follower's share of the subscriptions.
 
 use std::{pin::pin, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) struct FollowerGuard {
     bank: Bank,
     access: Option<watch::Receiver<()>>,
     closing: watch::Receiver<bool>,
-    /// Frees the follower's place when it is dropped.
+    /// Releases the follower's share when it is dropped.
     _share: QuotaShare,
 }
 
@@ -41,12 +41,12 @@ impl FollowerGuard {
         self.who.still_may_in(AccessRight::Read, &self.bank).err().map(ApiProblem::from)
     }
 
-    /// This time, or the earlier one at which the token ends.
+    /// `until`, or the time at which the token expires if that is earlier.
     pub(super) fn until(&self, until: Instant) -> Instant {
         self.who.expires_in().map_or(until, |left| until.min(Instant::now() + left))
     }
 
-    /// Waits until one of the others may have changed.
+    /// Waits until the token's rights may have changed, or the service is ending.
     pub(super) async fn changed(&mut self) {
         let Self { access, closing, .. } = self;
         let access = async {

@@ -70,7 +70,7 @@ pub(super) enum QuestionStatus {
 }
 
 struct LiveQuestionState {
-    /// Asking.
+    /// When the question must be asked.
     work: RefreshSchedule,
     retained: VecDeque<Arc<EvidenceVersion>>,
     slots: Vec<Weak<Mutex<FollowerSlot>>>,

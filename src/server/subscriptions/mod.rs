@@ -14,11 +14,11 @@
 //! - `live_question`: asks again, and keeps the last versions.
 //! - `question_subscriber`: what one follower is sent next; a slow follower gets the newest version, or its stream is
 //!   ended.
-//! - `bank_event_forms`: what those who follow a bank are sent; `bank_scan`: what a bank holds, and what changed in it;
+//! - `bank_event_forms`: what the followers of a bank are sent; `bank_scan`: what a bank holds, and what changed in it;
 //!   `dead_letter_reader`: which of its records were rejected.
-//! - `bank_feed`: looks at a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
-//! - `follower_guard`: whether a follower may go on; `refresh_schedule`: when those who follow something need it looked
-//!   at again.
+//! - `bank_feed`: scans a bank, and keeps the last events; `bank_follower`: what one follower of it is sent next.
+//! - `follower_guard`: whether a follower may go on; `refresh_schedule`: when a followed question or bank must be read
+//!   again.
 //! - `subscription_hub`: all questions and banks that are followed.
 
 mod bank_event_forms;

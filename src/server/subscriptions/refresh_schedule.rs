@@ -1,4 +1,4 @@
-//! The work for those who follow something: whether it is due, and whether it is tried again.
+//! When a question or a bank that is followed must be read again, and whether that is retried.
 //!
 //! In: who follows, changes, and failures. Out: whether to work now, and after which pause to try again. It never works
 //! twice at the same time, and never without followers.
@@ -51,7 +51,7 @@ impl RefreshSchedule {
         self.changed = true;
     }
 
-    /// Whether what was found last shows what the bank holds, and nobody looks again.
+    /// Whether what was found last shows what the bank holds, and no work is going on.
     pub(super) fn is_up_to_date(&self) -> bool {
         !self.changed && !self.is_going_on
     }

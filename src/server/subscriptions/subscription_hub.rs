@@ -1,9 +1,9 @@
 //! All questions and banks that are followed.
 //!
 //! In: questions and banks, each with who follows it, and the memory's news. Out: followers. One thread, which the
-//! first follower starts, takes the news; it asks again every question that a change may concern, and looks at every
-//! bank that has changed. What has no followers stays for a while, for followers that come back, and is left alone in
-//! that time.
+//! first follower starts, takes the news; it asks again every question that a change may concern, and scans every bank
+//! that has changed. A question or bank without followers stays for a while, for followers that come back, and is not
+//! read in that time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -54,7 +54,7 @@ const REFUSALS: QuotaRefusals = QuotaRefusals {
 const ASKINGS: usize = 8;
 /// How long a question stays without a follower.
 const LINGER: Duration = Duration::from_secs(120);
-/// How often the dead letters are looked at while somebody follows a bank.
+/// How often the dead letters are read while a bank has a follower.
 const LETTERS: Duration = Duration::from_secs(1);
 /// How soon followers of an unchanged question learn how far its partition was read.
 const ADVANCE: Duration = Duration::from_secs(1);
@@ -137,10 +137,10 @@ impl SubscriptionHub {
         Ok(subscriber)
     }
 
-    /// Follows a bank, once it was looked at; `last_event_id` is the id that the follower received last.
+    /// Follows a bank, once it was scanned; `last_event_id` is the id that the follower received last.
     ///
     /// # Errors
-    /// [`ApiProblem`]: too many follow already, or the bank cannot be looked at.
+    /// [`ApiProblem`]: too many follow already, or the bank cannot be scanned.
     pub async fn follow_bank(
         &self,
         who: &Arc<Caller>,
@@ -304,8 +304,8 @@ async fn follow_news(shared: &Arc<HubState>) {
     }
 }
 
-/// Forever tells those who follow a bank which of its records were rejected. Reads nothing once no bank has been
-/// followed for some time.
+/// Reports rejected records to the followers of their banks, without end. Reads nothing once no bank has been followed
+/// for some time.
 async fn follow_dead_letters(shared: &Arc<HubState>) {
     let handle = Handle::current();
     loop {
@@ -359,7 +359,7 @@ impl HubState {
         BankFeed::new(bank.clone(), partition, watched, dead_letters)
     }
 
-    /// Looks at a bank until the newest look shows what it holds.
+    /// Scans a bank until the newest scan shows what it holds.
     fn look(self: &Arc<Self>, handle: &Handle, feed: Arc<BankFeed>) {
         let shared = Arc::clone(self);
         handle.spawn(async move {

@@ -237,7 +237,7 @@ fn a_bank_tells_what_happens_in_it_and_a_shard_that_is_another_one_resets_that()
     assert_eq!(home.runtime.block_on(again.next(LONG)), None);
 }
 
-/// The deletion itself may not be told yet, as nobody followed when it came.
+/// The deletion itself may not be reported yet, as nobody followed when it came.
 #[test]
 fn who_comes_back_to_a_bank_is_sent_no_words_that_were_deleted_meanwhile() {
     let home = Home::new();

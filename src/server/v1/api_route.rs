@@ -1,8 +1,8 @@
 //! One route: its path and method, what it takes and answers, and the right that it needs.
 //!
-//! In: an [`RouteEntry`] and a handler of `handlers`. Out: a [`ApiRoute`], which the router serves and the OpenAPI document
-//! describes. A handler's types say what the document says, so the two cannot differ. No route checks a right: its call
-//! does, wherever the request comes from.
+//! In: a [`RouteEntry`] and a handler of `handlers`. Out: an [`ApiRoute`], which the router serves and the OpenAPI
+//! document describes. A handler's types say what the document says, so the two cannot differ. No route checks a right:
+//! its call does, wherever the request comes from.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ pub(super) struct RouteRequest<I> {
     pub(super) input: I,
 }
 
-/// A body, and its share of the room. A call that keeps little of the body drops the share before it waits.
+/// A body, and its share of the limit on bodies. A call that keeps little of the body drops the share before it waits.
 pub(super) struct MeteredBody<B> {
     pub(super) body: B,
     pub(super) room: QuotaShare,
@@ -179,7 +179,7 @@ where
     ApiRoute { entry, method, parameters: Vec::new(), body: Some(body_schema::<B>), responses, serves }
 }
 
-/// A route without an input; it looks at no parameter.
+/// A route without an input; it reads no parameter.
 pub(super) fn no_input<C, F, A>(
     method: RouteMethod,
     entry: RouteEntry,
@@ -217,7 +217,7 @@ where
     })
 }
 
-/// As [`body`], with an answer in JSON and without holding the body's room.
+/// As [`body`], with an answer in JSON; the body's share is released before the call waits.
 pub(super) fn body_json<C, B, F, A, T>(entry: RouteEntry, call: F) -> ApiRoute<C>
 where
     C: Send + Sync + 'static,

@@ -1,8 +1,8 @@
-//! A limited number of places for connections; idle connections give way.
+//! Limits the number of connections; idle connections give way.
 //!
-//! In: new connections, and their requests. Out: a place for each connection. When none is free, the connection that
+//! In: new connections, and their requests. Out: a permit for each connection. When none is free, the connection that
 //! has been idle for longest is ended: one that sends nothing, or has sent only a part of a request's headers. A
-//! connection keeps its place while a request is being answered, and until the response is read.
+//! connection keeps its permit while a request is being answered, and until the response is read.
 
 use std::{
     collections::BTreeMap,
@@ -24,14 +24,14 @@ use types::sync;
 const MAX: usize = 8_192;
 /// Most connections of a second listener, for the commands on this machine.
 const BESIDE: usize = 64;
-/// Fewest places, whatever the system's limit.
+/// Fewest connections, whatever the system's limit.
 const FEWEST: usize = 4;
 
-/// All places of a listener.
+/// The connections of a listener, and how many there may be.
 pub(super) struct ConnectionLimit {
     most: usize,
     taken: Mutex<OpenConnections>,
-    /// Told when a place becomes free.
+    /// Notified when a permit is released.
     freed: Notify,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct HttpConnection {
     end: Notify,
 }
 
-/// A place, free again when it is dropped.
+/// A permit for one connection, released when it is dropped.
 pub(super) struct ConnectionPermit {
     places: Arc<ConnectionLimit>,
     number: u64,
@@ -57,12 +57,12 @@ pub(super) struct ConnectionPermit {
 }
 
 impl ConnectionLimit {
-    /// A listener's places, all of them free.
+    /// A limit of `most` connections, none of them open.
     pub(super) fn of(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Takes a place; waits until one is free.
+    /// Takes a permit; waits until one is free.
     pub(super) async fn take(self: &Arc<Self>) -> ConnectionPermit {
         loop {
             let freed = self.freed.notified();
@@ -95,7 +95,7 @@ impl ConnectionLimit {
         None
     }
 
-    /// Waits until every place is free.
+    /// Waits until every permit is released.
     pub(super) async fn all_free(&self) {
         loop {
             let freed = self.freed.notified();
@@ -179,12 +179,12 @@ impl HttpBody for TrackedBody {
     }
 }
 
-/// The number of places: half of the system's limit on open files, because the other half stays for the store.
+/// The number of connections: half of the system's limit on open files, because the other half stays for the store.
 pub(crate) fn connection_limit() -> usize {
     limit_of_files(open_files().unwrap_or(2 * MAX))
 }
 
-/// The number of places of a second listener, for the commands on this machine.
+/// The number of connections of a second listener, for the commands on this machine.
 pub(super) fn second_listener_limit() -> usize {
     (connection_limit() / 4).clamp(FEWEST, BESIDE)
 }

@@ -2,8 +2,8 @@
 //!
 //! In: a subscriber, a follower of a bank, or an answer that is being generated. Out: the body of a response, made
 //! piece by piece as the client reads it. Only progress events have an id, so that a client that comes back never
-//! begins in the middle of a change. A comment keeps the connection alive when nothing else was sent for a while. No
-//! proxy keeps, packs or holds back a stream that honours its headers.
+//! begins in the middle of a change. A comment keeps the connection alive when nothing else was sent for a while. A
+//! proxy that honours the headers does not store, compress or delay a stream.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -32,9 +32,9 @@ const QUIET: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": quiet\n\n";
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// To proxies: keep nothing, ask nothing again, and pack nothing, which would hold events back.
+/// Tells proxies neither to store a stream nor to compress it, which would hold events back.
 const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, no-store, no-transform");
-/// By which nginx and others are asked to pass on what comes, when it comes.
+/// Asks nginx and other proxies to pass on each event at once.
 const BUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The events of a subscriber, as a response.
@@ -83,7 +83,7 @@ fn response(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stat
     ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(events)).into_response()
 }
 
-/// What a response says to a proxy that is a stream, whichever interface sends it; false for any other.
+/// Adds the headers for proxies to an event stream, whichever interface sends it; false for any other response.
 pub(super) fn disable_proxy_buffering(headers: &mut HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let is_stream = kind.starts_with(EVENTS.as_bytes());

@@ -1,7 +1,7 @@
 //! What each route does with its input.
 //!
-//! In: the calls, the caller, and the parameters or the body of a row of `table`. Out: what the call answers. Here
-//! parameters become the request of a call; the call decides what its caller may do.
+//! In: the calls, the caller, and the parameters or the body of a row of `route_table`. Out: what the call answers.
+//! Here parameters become the request of a call; the call decides what its caller may do.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Connections: each gets a place, has a time limit for its headers, and ends gracefully.
+//! Connections: each takes a permit, has a time limit for its headers, and ends gracefully.
 //!
 //! In: an address and routes. Out: a thread that serves them until it is asked to end. Then it accepts no connections,
 //! gives requests that have begun some seconds to end, and cuts off the rest.
@@ -118,7 +118,7 @@ async fn serve(
     let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
     loop {
         let next = pin!(async {
-            // Accepts before it takes a place, so that a connection gives way only if another client waits.
+            // Accepts before it takes a permit, so that a connection gives way only if another client waits.
             let accepted = listener.accept().await;
             (places.take().await, accepted)
         });

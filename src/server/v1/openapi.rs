@@ -1,4 +1,4 @@
-//! The OpenAPI document of `/v1`, from the rows of `table`.
+//! The OpenAPI document of `/v1`, from the rows of `route_table`.
 //!
 //! In: nothing. Out: the text of `schemas/openapi.v1.json`. A test fails if the file differs from it.
 

@@ -1,9 +1,9 @@
 //! The body of a request, within limits.
 //!
-//! In: a body as it arrives, and its sender. Out: its bytes and their share of the room, or a problem: it is too large
-//! or too slow, or all bodies together are too large. JSON may come in gzip, in UTF-16 or with a byte order mark, and
-//! is plain afterwards; zstd and deflate are refused by name. Bytes are counted as they arrive, not as a header
-//! announces them. A token has at most a part of the room, so that it cannot take the room from others.
+//! In: a body as it arrives, and its sender. Out: its bytes and their share of the limit on all bodies, or a problem:
+//! it is too large or too slow, or all bodies together are too large. JSON may come in gzip, in UTF-16 or with a byte
+//! order mark, and is plain afterwards; zstd and deflate are refused by name. Bytes are counted as they arrive, not as
+//! a header announces them. A token has at most a part of that limit, so that it cannot take all from others.
 
 use std::{borrow::Cow, io::Read, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Packs long answers for clients that read gzip.
 //!
-//! In: a response. Out: the same; its JSON in gzip where the client reads that and it is long enough to gain. Streams
-//! are never packed: an event must arrive when it happens.
+//! In: a response. Out: the same; its JSON is in gzip if the client reads that and the JSON is long. Streams are never
+//! packed: an event must arrive when it happens.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use flate2::{Compression, write::GzEncoder};
 /// Shorter answers fit into a few packets as they are.
 const MIN_BYTES: u64 = 8_192;
 
-/// Packs the response where that gains.
+/// Packs the response if it is long JSON and the client reads gzip.
 pub(super) async fn gzip_response(request: Request, next: Next) -> Response {
     let is_read = reads_gzip(request.headers());
     let mut response = next.run(request).await;

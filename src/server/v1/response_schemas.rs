@@ -53,7 +53,7 @@ pub(super) fn subscription_responses(of: &mut SchemaGenerator, about: &str) -> V
     followed
 }
 
-/// The response to who follows a bank.
+/// The response to a follower of a bank.
 pub(super) fn bank_event_responses(of: &mut SchemaGenerator, about: &str) -> Value {
     let data = [
         ("turn", of.subschema_for::<ArrivedTurn>()),

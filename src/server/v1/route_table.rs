@@ -1,7 +1,7 @@
 //! The routes of `/v1`, one row each.
 //!
-//! In: nothing. Out: the rows. To add a route, write a row here and its handler in `handlers`: the router serves it, the
-//! OpenAPI document describes it, and a test asks it with every right. A bank's name may hold slashes, so it is a
+//! In: nothing. Out: the rows. To add a route, write a row here and its handler in `handlers`: the router serves it,
+//! the OpenAPI document describes it, and a test asks it with every right. A bank's name may hold slashes, so it is a
 //! parameter of the query and never a part of the path.
 
 use super::{

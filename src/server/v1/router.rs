@@ -1,4 +1,4 @@
-//! The routes of `table`, behind the checks of every request.
+//! The routes of `route_table`, behind the checks of every request.
 //!
 //! In: requests. Out: JSON, events, or a problem if there is no answer. Every request is checked first: its Host, its
 //! Origin and its token. Each call decides what its caller may do.
@@ -51,8 +51,8 @@ impl RequestChecks {
     }
 }
 
-/// All routes, and `more` routes of other interfaces, behind the checks. Without `api`, `/v1` has only the operations of
-/// the service and the OpenAPI document.
+/// All routes, and `more` routes of other interfaces, behind the checks. Without `api`, `/v1` has only the operations
+/// of the service and the OpenAPI document.
 pub(super) fn routes(
     api: Option<Arc<MemoryApi>>,
     operations: &Arc<ServiceOperations>,
@@ -111,7 +111,7 @@ async fn check_request(Shared(entrance): Shared<RequestChecks>, request: Request
         request_trace::with_trace(trace, authenticate_and_answer(&entrance, request, next)).instrument(span).await;
     // A browser must not treat remembered text as a script or a page.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Nor to keep it: a token may end, and what was said may be deleted.
+    // Nor store it: a token may expire, and what was said may be deleted.
     if !event_stream::disable_proxy_buffering(response.headers_mut()) {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -18,8 +18,8 @@ use types::model::{
     TextFeatures, TextRange, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
 };
 
-/// How many rows a decoded batch with vectors has: 256 of them took 11 MB while they were copied. This many stay below
-/// the size from which freed memory goes back to the system at once, so that its pages are not cleared again.
+/// How many rows a decoded batch with vectors has: 256 of them took 11 MB while they were copied. A batch of 16 stays
+/// below the size from which the allocator returns freed memory to the system, so its pages need not be cleared again.
 const BATCH_ROWS_OF_VECTORS: usize = 16;
 /// How many rows any other batch has.
 const BATCH_ROWS: usize = 256;

@@ -1,7 +1,7 @@
 //! The names that a live source has given, as they are kept from run to run.
 //!
-//! In: banks and sessions of conversations, and speakers of accounts. Out: the same as JSON. Never holds the text of a
-//! message. Each run decides again whether a conversation is read.
+//! In: the bank and the session of each conversation, and the speaker name of each account. Out: the same as JSON.
+//! Never holds the text of a message. Each run decides again whether a conversation is read.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct AssignedNames {
     /// The bank template under which they were given: with another template, conversations get new banks.
     pub template: String,
-    /// Where each conversation goes.
+    /// The bank and the session of each conversation.
     pub places: Vec<AssignedRoute>,
     /// By bank, the speaker of each account.
     pub people: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// Where a conversation goes.
+/// A conversation, with the bank and the session that it was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssignedRoute {
     /// The workspace of the conversation.

@@ -24,7 +24,7 @@ pub enum ChatItem {
     },
     /// Something that is not a turn. It is counted, never stored.
     Skip(SkipReason),
-    /// A record that could not be read; the rest goes on.
+    /// A record that could not be read; reading continues after it.
     Reject {
         /// Where it was said, if that is known. It is needed because records of conversations that the user did not
         /// choose must never reach the dead letters.
@@ -86,8 +86,8 @@ impl SkipReason {
 pub struct ChatMessage {
     /// Where it was said.
     pub conversation: Arc<Conversation>,
-    /// Its id, unique inside the conversation and the same in every later export. Platforms
-    /// without ids use `positional_id`.
+    /// Its id, unique inside the conversation and the same in every later export. Platforms without ids use
+    /// `PositionalIds`.
     pub id: String,
     /// When it was last edited, in milliseconds since 1970; 0 for never. If a platform marks an edit without its time:
     /// 1.
@@ -112,7 +112,7 @@ pub struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// Everything of it that is words: its text, what was shared, and the names.
+    /// All of its words: its text, what was shared, and the names.
     pub(crate) fn words(&self) -> String {
         let shared = self.attachments.iter().flat_map(|shared| [&shared.kind, &shared.caption, &shared.url]);
         let names = std::iter::once(&self.author).chain(&self.mentions);

@@ -32,7 +32,7 @@ pub trait ChatReader: Send {
         None
     }
 
-    /// The parts that were not read, of messages that were; counted by name.
+    /// The unread parts of messages that were otherwise read, counted by name.
     fn unread(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }

@@ -48,7 +48,7 @@ impl ChatSource {
         Self { nothing: Some(nothing), ..self }
     }
 
-    /// The source of an export in which these archives lie: they are counted as skipped, and named at the end.
+    /// The same source of an export that contains these archives: they are counted as skipped, and named at the end.
     pub(crate) fn beside_archives(mut self, path: &Path, archives: &[String]) -> Self {
         if !archives.is_empty() {
             *self.turns.counts.skipped.entry("archive").or_default() += archives.len() as u64;

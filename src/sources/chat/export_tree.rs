@@ -2,9 +2,9 @@
 //!
 //! In: a path. Out: the names of its files in sorted order, and each file as a stream, with gzip unpacked and UTF-16
 //! converted to UTF-8. Files and folders that archivers add (`__MACOSX`, `.DS_Store`) are left out. A file of a zip
-//! archive whose bytes do not have the sum that the archive states ends with an error. Never holds a whole file. Only
-//! the texts of a tar archive are unpacked to disk, because they cannot be read out of order; they disappear from the
-//! disk with this value.
+//! archive ends with an error if it does not match the checksum in the archive. Never holds a whole file. Only the
+//! texts of a tar archive are unpacked to disk, because they cannot be read out of order; they are deleted with this
+//! value.
 
 use std::{
     collections::HashMap,
@@ -61,7 +61,7 @@ struct ZipEntry {
     sum: u32,
 }
 
-/// The unpacked bytes of a file of an archive, whose sum is compared at their end.
+/// The unpacked bytes of a file of an archive; their checksum is compared at the end.
 struct ChecksummedBytes<R> {
     input: R,
     sum: Crc,
@@ -97,7 +97,7 @@ impl ExportTree {
     /// `head_bytes` of each.
     ///
     /// # Errors
-    /// As [`Tree::open`].
+    /// As [`ExportTree::open`].
     pub(super) fn look(path: &Path, head_bytes: u64) -> Result<Self, SourceError> {
         Self::open_with(path, |path| {
             let found = tarball::beginnings(path, head_bytes)?;
@@ -296,7 +296,7 @@ mod tests {
                 ExportTree::open(&path).unwrap().read("a.txt").unwrap().read_to_string(&mut found).map(|_| found)
             };
             assert_eq!(read().unwrap(), text);
-            // The sum in the archive's directory.
+            // The checksum in the archive's directory.
             let mut bytes = std::fs::read(&path).unwrap();
             let at = bytes.windows(4).position(|four| four == b"PK\x01\x02").unwrap() + 16;
             bytes[at] ^= 1;

@@ -4,8 +4,8 @@
 //! for every element of an array; `*` alone is a top-level array. Out: each value under one of the paths, in the file's
 //! order, as its bytes and its line. Memory is bounded by the largest value; one beyond [`MAX_VALUE_BYTES`] is cut. A
 //! value that is not valid JSON is still returned: its end is found by tracking brackets and strings, and the scan
-//! continues after it. A byte order mark is skipped. On request, a stream that holds no list of such values is reported
-//! as one with a problem.
+//! continues after it. A byte order mark is skipped. If a list is expected, a stream without a list of such values
+//! gives a value with a problem.
 
 use std::{
     borrow::Cow,
@@ -89,7 +89,7 @@ impl JsonElements {
         }
     }
 
-    /// The same scan. If a list is expected, and no list under the paths is in the stream, an empty value says so.
+    /// The same scan. If a list is expected and none is under the paths, it returns an empty value with a problem.
     pub(crate) fn expect_list(self, expects_list: bool) -> Self {
         Self { expects_list, ..self }
     }
@@ -137,7 +137,7 @@ impl JsonElements {
                         self.reopen();
                     }
                 }
-                // Neither a key nor a value: a byte that a damaged file holds between two of them.
+                // Neither a key nor a value: a stray byte of a damaged file.
                 _ if key_next => self.take(byte),
                 _ => {
                     self.closed.clear();

@@ -1,8 +1,9 @@
 //! The JSON files of an export, value by value.
 //!
 //! In: an export, the names of some of its files in the order in which they are read, and the paths of the values that
-//! are wanted, as `elements` has them. Out: each value with the number of its file, the end of each file, and how many
-//! bytes were read. Holds one file open and one value. A file that cannot be read is an error with its name and line.
+//! are wanted, as `json_elements` takes them. Out: each value with the number of its file, the end of each file, and
+//! how many bytes were read. Holds one file open and one value. A file that cannot be read is an error with its name
+//! and line.
 
 use super::{ExportTree, JsonElement, JsonElements};
 use crate::SourceError;
@@ -36,7 +37,7 @@ impl JsonFiles {
         Self { tree, names, paths, expects_list: |_| false, file: 0, elements: None, done_bytes: 0, total_bytes }
     }
 
-    /// The same files. In those whose names are chosen, [`Elements::expect_list`] holds.
+    /// The same files. [`JsonElements::expect_list`] applies to those whose names `expects_list` accepts.
     pub(crate) fn expect_lists(self, expects_list: fn(&str) -> bool) -> Self {
         Self { expects_list, ..self }
     }

@@ -3,15 +3,17 @@
 //! In: what a platform's reader found, message by message. Out: turn events. A platform's module knows only its own
 //! format; everything that all platforms share is here, once.
 //!
-//! `chat_item` defines the types, `chat_reader` is the interface that a platform's module implements, `turn_maker` makes turns
-//! from what was found, and `chat_source` makes a [`super::Source`] from a reader. `assigned_names` keeps the names that a
-//! live source has given. `routing` chooses which conversations are read and which bank each goes to; `speaker_names` gives
-//! each account one name; `redaction` removes what must not be stored; `name_limits` keeps ids within their limits. `export_tree`
-//! opens a file, a directory or an archive alike (`tarball` opens tar archives); `file_sample` reads its beginning;
-//! `json_elements` reads the values of a large JSON file one by one, and `json_files` those of several; `record_check` says which kinds of values the fields of a
-//! record may hold, and `unlisted_fields` finds fields that it does not name; `unread_counts` counts those. `positional_ids` makes ids for platforms that have none; `shared_file` names shared files; `foreign_months` reads
-//! foreign month names; `html_text` turns HTML into text. For an export that is not in order of time, `time_ordered_reader` returns
-//! the messages oldest first, using `time_sorter`.
+//! `chat_item` defines the types, `chat_reader` is the interface that a platform's module implements, `turn_maker`
+//! makes turns from what was found, and `chat_source` makes a [`super::TurnSource`] from a reader. `assigned_names`
+//! keeps the names that a live source has given. `routing` chooses which conversations are read and into which banks;
+//! `speaker_names` gives each account one name; `redaction` removes what must not be stored; `name_limits` keeps ids
+//! within their limits. `export_tree` opens a file, a directory or an archive alike (`tarball` opens tar archives);
+//! `file_sample` reads its beginning; `json_elements` reads the values of a large JSON file one by one, and
+//! `json_files` those of several. `record_form` lists the fields of a format's records, `record_check` checks a record
+//! against that list, and `unlisted_fields` finds fields that are not in it; `unread_counts` counts unread fields.
+//! `positional_ids` makes ids for platforms that have none; `shared_file` names shared files; `foreign_months` reads
+//! foreign month names; `html_text` turns HTML into text. For an export that is not in order of time,
+//! `time_ordered_reader` returns the messages oldest first, using `time_sorter`.
 
 mod assigned_names;
 mod chat_item;

@@ -1,11 +1,11 @@
 //! The kinds of values that the fields of a platform's records may hold, as one table for each format.
 //!
-//! In: a record as JSON, and the table. Out: the record in which every listed field holds what it should, or why it
-//! cannot be read. A field that carries words, a speaker, a time or an id makes the record a dead letter that names the
-//! field, if it holds another kind of value; any other listed field is then left out of the record and reported. A field
-//! that no list names, such as one of a later version of the platform, is reported if its words are not in the message;
-//! a message that has no other words is then a dead letter, `unsupported: FIELD`. So no part of a message disappears
-//! silently. A field that is absent, null or an empty text is not an error.
+//! In: a record as JSON, and the table. Out: the record, in which every listed field holds what it should, or why it
+//! cannot be read. If a field with words, a speaker, a time or an id holds another kind of value, the record is a dead
+//! letter that names the field; any other listed field is then removed from the record and reported. A field that is
+//! not listed, such as one of a later version of the platform, is reported if its words are not in the message; if the
+//! message has no other words, it is a dead letter, `unsupported: FIELD`. So no part of a message disappears silently.
+//! A field that is absent, null or an empty text is not an error.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -24,9 +24,9 @@ const KINDS: [&str; 5] = ["a text", "a number", "true or false", "an object", "a
 /// The fields of one record that are not read.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UnreadFields {
-    /// Those that hold another kind of value than they should, each with the problem.
+    /// Listed fields that hold the wrong kind of value, each with the problem.
     odd: Vec<(String, String)>,
-    /// Those that no list names.
+    /// Fields that the form does not list.
     unlisted: Vec<UnlistedField>,
 }
 
@@ -54,7 +54,7 @@ impl RecordForm {
     /// A record of this form as `T`, and its odd fields.
     ///
     /// # Errors
-    /// As [`Form::check`]; also if the record does not fit `T` for another reason.
+    /// As [`RecordForm::check`]; also if the record does not fit `T` for another reason.
     pub(crate) fn read<T: DeserializeOwned>(&self, mut record: Value) -> Result<(T, UnreadFields), String> {
         let odd = self.check(&mut record)?;
         let read = serde_json::from_value(record).map_err(|e| format!("{e}; {}", self.remedy))?;
@@ -63,8 +63,8 @@ impl RecordForm {
 }
 
 impl UnreadFields {
-    /// The item of a record that had these fields. A message without words becomes a dead letter, since its words may
-    /// be in them; for any other message they are reported.
+    /// The item of a record with these fields. A message without words becomes a dead letter, since its words may be in
+    /// these fields; for any other message the fields are reported.
     ///
     /// # Errors
     /// Names the first of the fields, if the message has no other words.
@@ -90,7 +90,7 @@ impl UnreadFields {
         Some(format!("unsupported: {path}; the message has no words in fields that are known; report this field"))
     }
 
-    /// Counts the fields as not read; `words` are those of the message.
+    /// Counts the fields as unread; unlisted ones only if their words are not all in `words`, those of the message.
     pub(crate) fn tell_beside(&self, words: &str, unread: &mut UnreadCounts) {
         self.odd.iter().for_each(|(path, _)| unread.add(path));
         self.unlisted.iter().filter(|field| field.adds_to(words)).for_each(|field| unread.add(&field.path));

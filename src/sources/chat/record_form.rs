@@ -1,7 +1,7 @@
 //! The list of the fields that the records of a format have.
 //!
-//! In: what a reader knows of its platform. Out: paths of fields, and the kinds of values that they may hold. Nothing is
-//! read here.
+//! In: what a reader knows of its platform. Out: paths of fields, and the kinds of values that they may hold. Reads
+//! nothing.
 
 /// Kinds of values, as bits, which are added if a field may hold several kinds.
 pub(crate) const TEXT: u8 = 1;

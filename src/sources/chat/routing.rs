@@ -1,4 +1,4 @@
-//! Which conversations are read, and which bank each goes to.
+//! Which conversations are read, and into which banks.
 //!
 //! In: the bank template, the lists `only`, `except` and `include`, and conversations as they come. Out: for each
 //! conversation its bank and session, or why it is left out. Private channels and direct messages are left out unless
@@ -28,17 +28,17 @@ const MAX_BANK_BYTES: usize = 128;
 const CUT: &str = ".-";
 const CUT_BYTES: usize = CUT.len() + 16;
 
-/// Where the messages of a conversation go.
+/// What becomes of the messages of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConversationRoute {
-    /// Into this bank, as this session. Without a session, the window separates conversations by time.
+    /// They are stored in this bank, as this session. Without a session, the window separates conversations by time.
     To {
         /// The bank.
         bank: Bank,
         /// The conversation's name, if several share the bank.
         session: Option<String>,
     },
-    /// Nowhere, for this reason.
+    /// They are left out, for this reason.
     LeftOut(&'static str),
 }
 
@@ -50,15 +50,15 @@ pub(super) struct ConversationRouting {
     template: BankTemplate,
     /// The template as the user wrote it.
     written: String,
-    /// The bank that it names, where it has no placeholder.
+    /// The bank that it names, if it has no placeholder.
     only_bank: Option<Bank>,
     only: Vec<String>,
     except: Vec<String>,
     include: Vec<PrivateConversationKind>,
     routes: HashMap<ConversationKey, Arc<ConversationRoute>>,
-    /// Where conversations went in an earlier run.
+    /// The bank and session of each conversation in an earlier run.
     before: HashMap<ConversationKey, (Bank, Option<String>)>,
-    /// Whether a conversation was given a place since the last [`Routing::take_changed`].
+    /// Whether a conversation was given a bank since the last [`ConversationRouting::take_changed`].
     changed: bool,
     /// The conversation of the previous message, which is usually the current one too.
     last: Option<(Arc<Conversation>, Arc<ConversationRoute>)>,
@@ -94,7 +94,7 @@ impl ConversationRouting {
         })
     }
 
-    /// Where the messages of a conversation go, the same each time.
+    /// The route of a conversation, the same each time.
     ///
     /// # Errors
     /// [`SourceError::Settings`] when the template has a placeholder for something that the conversation does not have.
@@ -126,7 +126,7 @@ impl ConversationRouting {
             && includes(&PrivateConversationKind::Direct)
     }
 
-    /// The bank of every conversation, where the template has no placeholder.
+    /// The bank of every conversation, if the template has no placeholder.
     pub(super) fn only_bank(&self) -> Option<&Bank> {
         self.only_bank.as_ref()
     }
@@ -136,8 +136,8 @@ impl ConversationRouting {
         &self.written
     }
 
-    /// Gives conversations the places that they had in an earlier run with the same template. Each run decides again
-    /// whether they are read.
+    /// Gives conversations the banks and sessions that they had in an earlier run with the same template. Each run
+    /// decides again whether they are read.
     pub(super) fn restore(&mut self, template: &str, places: Vec<AssignedRoute>) {
         if template != self.written {
             return;
@@ -149,7 +149,7 @@ impl ConversationRouting {
         }
     }
 
-    /// Where each conversation goes, in this run and in earlier ones.
+    /// The bank and session of each conversation, in this run and in earlier ones.
     pub(super) fn places(&self) -> Vec<AssignedRoute> {
         let now = self.routes.iter().filter_map(|(key, route)| match &**route {
             ConversationRoute::To { bank, session } => Some((key, (bank, session))),
@@ -166,7 +166,7 @@ impl ConversationRouting {
         all.into_iter().map(place).collect()
     }
 
-    /// Whether a conversation was given a place since the last call.
+    /// Whether a conversation was given a bank since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }

@@ -19,7 +19,7 @@ use types::model::{Bank, MAX_NAME_BYTES};
 pub(super) struct SpeakerNames {
     aliases: BTreeMap<String, String>,
     banks: HashMap<Bank, BankSpeakers>,
-    /// Whether a name was given since the last [`People::take_changed`].
+    /// Whether a name was given since the last [`SpeakerNames::take_changed`].
     changed: bool,
 }
 

@@ -118,7 +118,7 @@ impl Read for &BoundedBytes {
 /// The callback for each text: its name, its size, its bytes.
 type TarTextVisitor<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<()>> + 't;
 
-/// Goes through the texts until `take` breaks off.
+/// Calls `take` for each text until it breaks off.
 fn each(path: &Path, take: &mut TarTextVisitor<'_>) -> io::Result<()> {
     let input = BoundedBytes { input: RefCell::new(bytes(path)?), left: Cell::new(MAX_HEADER_BYTES) };
     let mut archive = Archive::new(&input);

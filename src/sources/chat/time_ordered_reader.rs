@@ -3,7 +3,7 @@
 //! In: a platform's two steps: `collect` reads the export from beginning to end and keeps what it needs of each
 //! message; `item` makes an item from what was kept. Out: the items, oldest first; rejects and skips of the first step
 //! are returned as soon as they are found. In the second step the whole export is known: accounts, channels, and which
-//! messages have replies. Memory is bounded by `time_order`.
+//! messages have replies. Memory is bounded by `time_sorter`.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -40,7 +40,7 @@ pub(crate) struct TimedRecord {
 }
 
 impl TimedRecord {
-    /// What [`TimeOrder::add_reject`] took; `None` for a message.
+    /// What [`TimeSorter::add_reject`] took; `None` for a message.
     pub(crate) fn rejected<P: DeserializeOwned>(&self) -> Option<(P, DeadLetter)> {
         if self.unix_ms == REJECT_MS { serde_json::from_slice(&self.payload).ok() } else { None }
     }
@@ -96,11 +96,11 @@ impl TimeSorter {
         if self.held_bytes >= self.run_bytes { self.spill().map_err(temporary) } else { Ok(()) }
     }
 
-    /// Takes a record that cannot be read, with what tells its conversation once the whole export is known. Such
+    /// Takes a record that cannot be read. `place` identifies its conversation once the whole export is known. Such
     /// records come before all messages.
     ///
     /// # Errors
-    /// As [`TimeOrder::add`].
+    /// As [`TimeSorter::add`].
     pub(crate) fn add_reject(&mut self, place: &impl Serialize, letter: &DeadLetter) -> Result<(), SourceError> {
         let payload = serde_json::to_vec(&(place, letter)).map_err(|e| temporary(e.into()))?;
         self.add(TimedRecord { unix_ms: REJECT_MS, file: 0, line: 0, payload })

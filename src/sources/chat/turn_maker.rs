@@ -1,9 +1,10 @@
 //! Converts chat items into turn events.
 //!
 //! In: what was found on a platform, in an export or live, and the settings. Out: turn events and dead letters. Every
-//! turn's id is `CONVERSATION/MESSAGE`, so that every reader of a conversation produces the same ids; one with a phone
-//! number or a mail address is hidden, and so is such a session. A text beyond the limit of a turn is cut and counted. Nothing from a conversation that the user did not choose ever leaves this
-//! module, as a turn or as a dead letter, and no text leaves it before its redaction.
+//! turn's id is `CONVERSATION/MESSAGE`, so that every reader of a conversation produces the same ids; an id or a
+//! session with a phone number or a mail address is hidden. A text beyond the limit of a turn is cut and counted.
+//! Nothing from a conversation that the user did not choose ever leaves this module, as a turn or as a dead letter, and
+//! no text leaves it before its redaction.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,9 +30,9 @@ use types::{
 
 /// The end of a text that was cut.
 const CUT_MARK: &str = " […]";
-/// What is said of a record that may be of a conversation that is left out.
+/// The reason added to a reject whose unknown conversation may be one that is left out.
 const WITHHELD: &str = "the record is withheld, because its conversation is not known, and some are left out";
-/// A longer reason may have been cut inside what it quotes.
+/// A longer reason may have been cut inside a quotation.
 const MAX_QUOTING_BYTES: usize = 2_048;
 
 /// Makes turns from chat items.
@@ -89,8 +90,8 @@ impl TurnMaker {
         self.routing.unknown()
     }
 
-    /// An item of an export as it may be told. Unless every conversation is read, a record that cannot be read and does
-    /// not tell its conversation keeps its position and the reason alone. Live sources leave the record out themselves.
+    /// An item of an export without what must stay private. Unless every conversation is read, a reject of an unknown
+    /// conversation keeps only its position and its reason. Live sources leave the record out themselves.
     pub(crate) fn withheld(&self, item: ChatItem) -> ChatItem {
         match item {
             ChatItem::Reject { conversation: None, letter }
@@ -252,7 +253,7 @@ impl TurnMaker {
     }
 }
 
-/// A reason without what it quotes of the record.
+/// A reason without its quotations from the record.
 fn without_quotes(reason: &str) -> String {
     let Some((before, quoted)) = reason.split_once('"') else { return reason.to_owned() };
     let whole = quoted.rsplit_once('"').filter(|_| reason.len() <= MAX_QUOTING_BYTES);

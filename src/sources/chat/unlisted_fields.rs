@@ -1,10 +1,10 @@
 //! The fields of a record that its form does not list, and whether they may hold words of a message.
 //!
-//! In: a record and its form. Out: the unlisted fields that hold a text, a list or an object, with their texts. Left
-//! out is what holds no words by its name (an id, an address, a time, a size) or by its form (a URL, a date, a hash).
-//! Inside a field that is read and has no listed parts, every text is unlisted, because nothing says that its reader
-//! reads it; whether its words are in the message tells. Bounded: a limited number of fields of one record are looked
-//! at, and so deeply.
+//! In: a record and its form. Out: the unlisted fields that hold a text, a list or an object, with their texts. Fields
+//! are left out if their name (an id, an address, a time, a size) or their form (a URL, a date, a hash) shows that they
+//! hold no words. Inside a field that is read and has no listed parts, every text is unlisted: it counts as read if its
+//! words are in the message. Bounded: at most [`MAX_FIELDS`] fields of a record are reported, from [`MAX_DEPTH`]
+//! levels.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::record_form::{RecordForm, split};
 
 /// How many unlisted fields of a record are reported.
 const MAX_FIELDS: usize = 16;
-/// How deeply a record is looked through.
+/// How deeply a record is searched.
 const MAX_DEPTH: usize = 24;
 /// How many texts of one field are compared with the message.
 const MAX_TEXTS: usize = 256;
@@ -98,7 +98,7 @@ pub(super) struct UnlistedField {
 }
 
 impl UnlistedField {
-    /// Whether it has words that are not among these, in lower case and between spaces.
+    /// Whether it has words that the message lacks.
     pub(super) fn adds_to(&self, message: &str) -> bool {
         let held: HashSet<String> = words(message).collect();
         self.texts.iter().flat_map(|text| words(text)).any(|word| !held.contains(&word))
@@ -116,7 +116,7 @@ pub(super) fn unlisted(form: &RecordForm, record: &Value) -> Vec<UnlistedField> 
     walk.found
 }
 
-/// What is known below a place of a record.
+/// A listed path, relative to a place in the record.
 #[derive(Clone, Copy)]
 struct ListedField<'a> {
     path: &'a str,
@@ -131,14 +131,14 @@ struct UnlistedSearch<'a> {
 }
 
 impl UnlistedSearch<'_> {
-    /// Looks through a value of which these parts are known.
+    /// Searches a value; `parts` are the listed paths below it.
     fn known(&mut self, value: &Value, parts: &[ListedField<'_>], at: &str, depth: usize) {
         if depth > MAX_DEPTH || self.found.len() >= MAX_FIELDS {
             return;
         }
         let below: Vec<ListedField<'_>> = parts.iter().filter(|part| !part.path.is_empty()).copied().collect();
         if below.is_empty() {
-            // A part that is not read says so for everything in it.
+            // Nothing is searched inside a part that is known but not read.
             if parts.iter().all(|part| part.is_read) {
                 self.whole(value, at, depth);
             }
@@ -167,7 +167,7 @@ impl UnlistedSearch<'_> {
         }
     }
 
-    /// Looks through a field that is read as a whole: its texts may be words, and its reader may not know them.
+    /// Searches a field that is listed as a whole: its texts may be words that its reader does not know.
     fn whole(&mut self, value: &Value, at: &str, depth: usize) {
         match value {
             _ if depth > MAX_DEPTH => {}
@@ -232,7 +232,7 @@ fn collect(value: &Value, depth: usize, texts: &mut Vec<String>) {
     }
 }
 
-/// What is known below a name; `None` if the name is not known.
+/// The listed paths below a name; `None` if no path has the name.
 fn beneath<'a>(parts: &[ListedField<'a>], name: &str) -> Option<Vec<ListedField<'a>>> {
     let of_name = parts.iter().filter_map(|part| {
         let (first, path) = split(part.path);
@@ -312,7 +312,7 @@ mod tests {
             (json!({"parts": {"aside": "b"}}), vec!["parts.aside"]),
             (json!({"rich": {"blocks": [{"text": "b"}]}, "list": ["灯塔"]}), vec!["list", "rich"]),
             (json!({"note": "zq001qz"}), vec!["note"]),
-            // Where nothing below a field that is read is listed, the message tells whether it is read.
+            // If nothing below a field is listed, the message shows whether the field is read.
             (json!({"blocks": [{"text": "b", "more": {"aside": "c"}}]}), vec!["blocks.more.aside", "blocks.text"]),
             (json!({"reactions": [{"by": "Ann Lee"}], "text": {"x": "y"}}), vec!["text.x"]),
             (json!({"user_id": "a b", "sender_color": "red", "from": {"sender_color": "red"}, "note": null}), vec![]),

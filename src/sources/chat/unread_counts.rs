@@ -1,11 +1,11 @@
-//! What was not read of records that were, counted by name.
+//! Counts the unread parts of records by name.
 
 use std::collections::BTreeMap;
 
 /// How many names are counted separately.
 const MAX_NAMES: usize = 64;
 
-/// The parts that were not read, of records that were; counted by name.
+/// The unread parts of records that were otherwise read, counted by name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct UnreadCounts(BTreeMap<String, u64>);
 
@@ -15,7 +15,7 @@ impl UnreadCounts {
         self.add_many(name, 1);
     }
 
-    /// Counts what another one has counted.
+    /// Adds the counts of another one, and empties it.
     pub(crate) fn take(&mut self, other: &mut Self) {
         std::mem::take(&mut other.0).iter().for_each(|(name, count)| self.add_many(name, *count));
     }

@@ -1,8 +1,8 @@
 //! Converts messages of Discord's API into the form that DiscordChatExporter exports.
 //!
 //! In: what the gateway and the API report about servers and channels, and messages. Out: chat items with the same ids,
-//! conversation and words as [`DiscordChannel`] produces for the same message in an export. Memory grows with servers and
-//! channels, never with messages.
+//! conversation and words as [`DiscordChannel`] produces for the same message in an export. Memory grows with servers
+//! and channels, never with messages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -79,7 +79,7 @@ const FORM: RecordForm = RecordForm {
     ],
     remedy: "report it",
 };
-/// Fields may hold any kind of value: those of an API do.
+/// The fields of an API may hold any kind of value.
 const ANY: u8 = TEXT | NUMBER | TRUTH | OBJECT | LIST;
 
 /// What is known about servers and channels.

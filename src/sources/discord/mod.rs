@@ -5,10 +5,10 @@
 //! their last version. Neither export holds deletions, and reactions are not read. Discord's ids are 64-bit integers
 //! and are never read as floating point.
 //!
-//! `export_format` tells the two apart. `exporter` reads the files of DiscordChatExporter, and `message` turns one of their
-//! messages into an item, depending on its `message_kind`. `package` reads a data package; `csv` reads its older tables.
-//! `gateway` reads messages live. `attachments` makes attachments of files, embeds and stickers; `mentions` and `markdown`
-//! turn Discord's wording into what a person reads; `snowflake` reads the time that an id holds.
+//! `export_format` tells the two apart. `exporter` reads the files of DiscordChatExporter, and `message` turns one of
+//! their messages into an item, depending on its `message_kind`. `package` reads a data package; `csv` reads its older
+//! tables. `gateway` reads messages live. `attachments` makes attachments of files, embeds and stickers; `mentions` and
+//! `markdown` turn Discord's wording into what a person reads; `snowflake` reads the time that an id holds.
 
 mod attachments;
 mod csv;

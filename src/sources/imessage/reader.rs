@@ -300,7 +300,7 @@ impl ImessageOpenFile {
             return;
         };
         if let Some(notice) = &notice {
-            // A notice is a line of its own. Lines below it are words of somebody, behind a date that is not known.
+            // A notice is one line. Lines below it are somebody's words, after a date that is not recognised.
             found.push_back(if text.trim().is_empty() {
                 self.notice(notice, local)
             } else {

@@ -3,7 +3,7 @@
 //! In: logs of any of the clients that `line` knows, plain or as `.gz`. Out: messages of each channel in the order of
 //! its files' days; joins, nick changes, topics and modes as service messages; a reject with `FILE:LINE` for each line
 //! that is not a log line. Times have no zone and are read in the zone of the settings, unless the line states an
-//! offset. Messages have no ids: `positional_id` makes them from local time and nick.
+//! offset. Messages have no ids: `PositionalIds` makes them from local time and nick.
 
 use std::{
     collections::{HashMap, VecDeque},

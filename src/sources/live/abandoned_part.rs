@@ -1,11 +1,10 @@
-//! A part of a platform that fails every time never stops the others for good.
+//! Gives up a part of a platform that fails every time, so that it does not stop the others for good.
 //!
-//! In: how a request for a part ended, such as the history of one room or the name of one account, and a request that
-//! the platform answers whenever it works (the probe). Out: the same; or, once the part has failed again and again
-//! while probes were answered, that it is given up, so that its source goes on without it. Between two failures lies
-//! the growing pause after which a source is opened again, so that a part is given up after about a minute at the
-//! earliest. A platform that is away, busy, or asks for a pause is waited for. A part that answers again is asked for
-//! as before.
+//! In: how a request for a part ended, such as the history of one room or the name of one account, and a probe: a
+//! request that the platform answers whenever it works. Out: the same; or, once the part has failed [`MAX_FAILURES`]
+//! times while probes were answered, that it is given up, so that its source continues without it. A source is opened
+//! again after a pause that grows with each failure, so a part is given up after about a minute at the earliest. A
+//! platform that is away, busy, or asks for a pause is waited for. A part that answers again is requested as before.
 
 use std::sync::LazyLock;
 

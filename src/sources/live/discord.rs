@@ -3,8 +3,8 @@
 //! In: events of the gateway, and what was said in channels while there was no session. Out: messages, edits and
 //! deletions, as in an export of the channels. Discord has no confirmations: a lost connection is resumed after the
 //! last durable event, and Discord repeats the events since. If a session is over, the missed messages of every channel
-//! are requested, with the last ones that were received before: this finds their edits and deletions. Those of older
-//! messages are not found, which a notice says.
+//! are requested, with the last ones received before, to find edits and deletions of these. Those of older messages are
+//! not found; a notice says so.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -283,8 +283,7 @@ impl DiscordFeed {
         Ok(())
     }
 
-    /// Plans to request what was said in a channel since its last known message, and the last messages that were received
-    /// before.
+    /// Plans to request what was said in a channel since its last known message, and the last messages received before.
     fn plan(&mut self, channel: &str, last: Option<u64>) {
         let known = self.known(channel);
         let heard = self.cursor.heard.of(channel);
@@ -401,7 +400,7 @@ impl DiscordFeed {
         arrival.moved = true;
         let last = messages.last().and_then(id_of).unwrap_or(after);
         let shown: BTreeSet<u64> = messages.iter().filter_map(id_of).collect();
-        // Without the right to read a channel's history, Discord shows none of it: that deletes nothing.
+        // If the bot may not read a channel's history, Discord returns none of it: nothing was deleted.
         let until = match messages.len() {
             0 => after,
             PAGE.. => last.min(known),

@@ -26,7 +26,7 @@ pub(super) struct FeedArrival {
 }
 
 impl FeedArrival {
-    /// Notes a part of the platform that is given up, once: `what` names the request, and holds no words of anybody.
+    /// Notes a part of the platform that is given up, once: `what` names the request, without words of anybody.
     pub(super) fn give_up(&mut self, origin: &str, given_up: AbandonedPart, what: &str) {
         if given_up.is_new {
             let reason = format!("{}; an export has what is missing", given_up.problem);
@@ -39,7 +39,8 @@ impl FeedArrival {
 ///
 /// Contract: a feed is created with the position that was committed last, and returns what comes after that position.
 /// Anything that was returned but not committed is returned again by the next feed. A message is confirmed to the
-/// platform in [`Feed::committed`] or later, never before. A record that cannot be read is a reject, never an error.
+/// platform in [`LiveFeed::committed`] or later, never before. A record that cannot be read is a reject, never an
+/// error.
 pub(super) trait LiveFeed: Send {
     /// Waits up to `wait` for what comes next.
     ///
@@ -53,7 +54,7 @@ pub(super) trait LiveFeed: Send {
     /// Everything that was returned is durable.
     ///
     /// # Errors
-    /// [`LiveError`], as [`Feed::next`].
+    /// [`LiveError`], as [`LiveFeed::next`].
     fn committed(&mut self) -> Result<(), LiveError> {
         Ok(())
     }

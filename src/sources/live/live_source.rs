@@ -55,7 +55,7 @@ pub struct LiveBatch {
     pub skipped: BTreeMap<&'static str, u64>,
     /// What the user should know.
     pub notices: Vec<String>,
-    /// Fields with words that were not read, of messages that were, by name.
+    /// Unread fields with words, of messages that were otherwise read, by name.
     pub unread: BTreeMap<String, u64>,
 }
 
@@ -72,7 +72,7 @@ pub struct LiveSource {
     origin: String,
     turns: TurnMaker,
     feed: Box<dyn LiveFeed>,
-    /// The unread fields that were told.
+    /// The unread fields that were reported.
     told: BTreeSet<String>,
 }
 

@@ -78,7 +78,7 @@ impl PlatformClient {
         let asked = header("retry-after").as_deref().and_then(retry_after);
         let body = response.body_mut().with_config().limit(MAX_REPLY_BYTES).lossy_utf8(true).read_to_string();
         let body = body.map_err(|e| LiveError::Lost(format!("{at}: the reply ended early: {e}")))?;
-        // One half of a character in one record would cost the whole page, each time.
+        // A lone surrogate in one record would make the whole page unreadable, each time.
         let value: Value = serde_json::from_slice(&replace_lone_surrogates(body.as_bytes())).unwrap_or(Value::Null);
         let problem = || {
             let words = ["/description", "/message", "/error"].iter().find_map(|place| value.pointer(place)?.as_str());

@@ -13,7 +13,7 @@ impl PlatformSecret {
     /// Reads the variable that `key` of the settings names.
     ///
     /// # Errors
-    /// [`LiveError::PlatformSecret`] when it is not set or empty.
+    /// [`LiveError::Secret`] when it is not set or empty.
     pub(super) fn read(settings: &LiveSourceSettings, key: &'static str, variable: &str) -> Result<Self, LiveError> {
         let value = std::env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let missing = || LiveError::Secret { name: settings.name.clone(), variable: variable.to_owned(), key };

@@ -76,8 +76,8 @@ impl SignedWebhook {
         }
     }
 
-    /// A record that cannot be read. It is of the bank that it states, if this source may write there; else of the
-    /// source's own.
+    /// The dead letter of a record that cannot be read. Its bank is the one that the record states, if this source may
+    /// write there; else the source's own.
     fn letter(&self, reason: String, record: &[u8], stated: Option<Bank>) -> DeadLetter {
         let bank = stated.filter(|bank| self.may_write(bank)).unwrap_or_else(|| self.bank.clone());
         DeadLetter::new(self.origin.clone(), reason, record).in_bank(Some(bank))

@@ -61,7 +61,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(120);
 struct SlackCursor {
     /// Everything up to this `ts` is durable; empty before the first run.
     since: String,
-    /// The same for each conversation in which more was said since.
+    /// The same by conversation, for those in which more was said since.
     channels: BTreeMap<String, String>,
     heard: RecentMessages<String>,
     recent: RecentIds,
@@ -515,7 +515,7 @@ fn learn(
     Ok(())
 }
 
-/// Requests names. Waits if Slack asks for a pause; returns null if Slack does not know the id, or never tells it.
+/// Requests names. Waits if Slack asks for a pause; returns null if Slack does not know the id or never names it.
 fn known(
     asking: &SlackNameSource<'_>,
     method: &str,

@@ -47,7 +47,7 @@ impl WebhookInbox {
         bodies
     }
 
-    /// As [`Inbox::next`], parsed as JSON; a body that is not JSON becomes a reject in `arrival`.
+    /// As [`WebhookInbox::next`], parsed as JSON; a body that is not JSON becomes a reject in `arrival`.
     pub(super) fn next_json(&mut self, wait: Duration, origin: &str, arrival: &mut FeedArrival) -> Vec<Value> {
         let mut values = Vec::new();
         for body in self.next(wait) {

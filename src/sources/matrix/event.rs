@@ -110,7 +110,7 @@ pub(super) struct MatrixEvent {
     pub(super) redacts: Option<String>,
 }
 
-/// What is kept of a message until it is its turn.
+/// What is kept of a message until messages are returned in order of time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MatrixStoredMessage {
     /// The index of its room in the reader.
@@ -340,7 +340,7 @@ fn without_reply(html: &str) -> String {
     html
 }
 
-/// Where the quote of a formatted body stands.
+/// The position of the quote in a formatted body.
 fn reply_in(html: &str) -> Option<Range<usize>> {
     const END: &str = "</mx-reply>";
     let (from, to) = (html.find("<mx-reply>")?, html.find(END)?);

@@ -23,7 +23,7 @@ pub(crate) struct MatrixLiveRooms {
     rooms: HashMap<String, MatrixLiveRoom>,
     /// Rooms in which somebody wrote encrypted messages, until a notice has named them.
     encrypted: BTreeSet<String>,
-    /// Those that a notice has named.
+    /// Rooms that a notice has named.
     named: BTreeSet<String>,
     /// Fields that were not read.
     pub(crate) unread: UnreadCounts,
@@ -45,7 +45,7 @@ struct MatrixLiveRoom {
 pub(crate) enum MatrixEventOutcome {
     /// Nothing has to be requested: this is its item.
     Item(ChatItem),
-    /// It edits this message, which has to be requested by its id; continue with [`Rooms::edited_item`].
+    /// It edits this message, which has to be requested by its id; continue with [`MatrixLiveRooms::edited_item`].
     EditOf(String),
 }
 

@@ -4,8 +4,8 @@
 //! room, oldest first, each as last edited; redacted ones as deletions. Encrypted events that the exporting client
 //! could not read are counted. HTML exports have neither ids nor edits and are refused.
 //!
-//! `event` defines the protocol's records, `reader` makes messages from them, and `final_message` makes chat items from the
-//! messages. `live_rooms` reads the events of rooms live.
+//! `event` defines the protocol's records, `reader` makes messages from them, and `final_message` makes chat items from
+//! the messages. `live_rooms` reads the events of rooms live.
 
 mod event;
 mod final_message;

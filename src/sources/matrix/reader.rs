@@ -366,7 +366,7 @@ impl UnorderedReader for MatrixReader {
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
         if let Some(((room, file), letter)) = record.rejected::<MatrixPlace>() {
-            // A file is the export of one room, also where a record does not say so.
+            // A file is the export of one room, even if a record does not say so.
             let room = room.or_else(|| self.file_rooms.get(file).copied().flatten());
             let conversation = room.and_then(|room| self.conversation(room));
             return ChatItem::Reject { conversation, letter };

@@ -141,7 +141,7 @@ pub(super) struct MattermostPostLine {
     pub(super) edit_at: Option<u64>,
     pub(super) delete_at: Option<u64>,
     attachments: Option<Vec<MattermostFilePath>>,
-    /// Unread, so that a damaged reply is rejected alone.
+    /// Not parsed yet, so that a damaged reply is rejected alone.
     pub(super) replies: Option<Vec<Box<RawValue>>>,
 }
 

@@ -109,7 +109,7 @@ enum MattermostPlace {
     Direct(Vec<String>),
 }
 
-/// What is kept of a post until it is its turn.
+/// What is kept of a post until messages are returned in order of time.
 #[derive(Serialize, Deserialize)]
 struct MattermostStoredPost {
     place: MattermostPlace,
@@ -166,8 +166,8 @@ impl MattermostReader {
         format!("{}:{line}", self.tree.origin(self.files.get(file).map_or("", String::as_str)))
     }
 
-    /// Keeps a record that cannot be read, since its channel and its users may still follow. One without a place is
-    /// returned at once.
+    /// Keeps a record that cannot be read, since the lines of its channel and users may still follow. A record without
+    /// a place is returned at once.
     fn reject(
         &self,
         line: u64,
@@ -492,7 +492,7 @@ fn place(
     Ok(MattermostPlace::Direct(members))
 }
 
-/// Where a post was written that cannot be read; `None` if that part of it cannot be read either.
+/// Where an unreadable post was written; `None` if that part is unreadable, too.
 fn place_of_damaged(post: &RawValue) -> Option<MattermostPlace> {
     let MattermostPostPlace { team, channel, channel_members } = serde_json::from_str(post.get()).ok()?;
     place(team.as_deref(), channel.as_deref(), channel_members.as_deref()).ok()

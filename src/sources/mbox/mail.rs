@@ -159,7 +159,7 @@ fn body(mail: &Message<'_>) -> String {
     joined(texts)
 }
 
-/// The words of parts without a file's name whose type is an unknown kind of text, or does not exist.
+/// The words of parts without a file name whose type is an unknown type of text or does not exist.
 fn texts_of_unknown_types(mail: &Message<'_>) -> String {
     let exists = |part: &MessagePart<'_>| {
         part.content_type().is_some_and(|kind| TYPES.iter().any(|known| kind.ctype().eq_ignore_ascii_case(known)))

@@ -176,7 +176,7 @@ impl MboxMails {
     }
 }
 
-/// Whether a text may be the beginning of an mbox; blank lines in front of it were taken away.
+/// Whether a text, without the blank lines before it, may be the beginning of an mbox.
 pub(super) fn begins_with_separator(text: &[u8]) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     let (line, following) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());

@@ -4,8 +4,8 @@
 //! what its author wrote: quoted replies, signatures and the footers of mailing lists are cut. Mails
 //! that answer each other are a thread. Each file is a conversation of its own.
 //!
-//! `mails` finds where mails begin, `mail` reads a mail, `mail_date` reads its date, `own_words` removes what its author did
-//! not write, `reader` puts mails in order and into threads.
+//! `mails` finds where mails begin, `mail` reads a mail, `mail_date` reads its date, `own_words` removes what its
+//! author did not write, `reader` puts mails in order and into threads.
 
 mod mail;
 mod mail_date;

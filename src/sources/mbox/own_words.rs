@@ -48,7 +48,7 @@ pub(super) struct MailOwnWords {
     pub(super) trimmed: Vec<(&'static str, String)>,
 }
 
-/// The text without what its author did not write, and that.
+/// Separates what the author of a text wrote from the rest.
 pub(super) fn own_words(text: &str) -> MailOwnWords {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\u{a0}')).collect();
@@ -83,7 +83,7 @@ pub(super) fn own_words(text: &str) -> MailOwnWords {
     MailOwnWords { text: kept.join("\n").trim().to_owned(), trimmed }
 }
 
-/// A signed mail without its frame, and the frame with what stands below it.
+/// A signed mail without its frame, and the frame with what is below it.
 fn unframed<'a, 'b>(lines: &'b [&'a str]) -> (&'b [&'a str], String) {
     let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
     if lines.get(first).is_none_or(|line| line.trim_end() != "-----BEGIN PGP SIGNED MESSAGE-----") {

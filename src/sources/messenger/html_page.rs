@@ -3,7 +3,7 @@
 //! In: the page. Out: its chats with their messages in the order of the page, newest first; a page of the oldest layout
 //! holds several chats. Reactions are left out. The CSS classes of a message changed every few years, but its parts
 //! stayed the same: who, what, when. Times are written in the account's language and zone. Month names are known in
-//! English and the languages of `months`; a date that consists only of numbers is not read.
+//! English and the languages of `foreign_months`; a date that consists only of numbers is not read.
 
 use jiff::{
     civil::{Date, DateTime, Time},

@@ -255,7 +255,7 @@ impl MessengerReader {
         Ok(())
     }
 
-    /// Keeps a message of the current chat until it is its turn.
+    /// Keeps a message of the current chat until messages are returned in order of time.
     fn keep(
         &self,
         unix_ms: i64,

@@ -90,7 +90,7 @@ pub(super) struct MessengerRecord {
     call_duration: Option<Value>,
 }
 
-/// What is kept of a message until it is its turn.
+/// What is kept of a message until messages are returned in order of time.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MessengerStoredMessage {
     pub(super) sender: String,
@@ -127,7 +127,7 @@ impl MessengerMessageKind {
 }
 
 impl MessengerStoredMessage {
-    /// Everything of it that is words.
+    /// All of its words.
     pub(super) fn words(&self) -> String {
         let MessengerMessageKind::Said { text, attachments } = &self.what else { return self.sender.clone() };
         let shared = attachments.iter().flat_map(|shared| [&shared.kind, &shared.caption, &shared.url]).flatten();

@@ -161,7 +161,7 @@ pub(super) const FORM: RecordForm = RecordForm {
     remedy: "write it as signal-cli does",
 };
 
-/// The fields that tell a message's conversation, at any depth.
+/// The fields that identify a message's conversation, at any depth.
 const PLACE: [&str; 16] = [
     "envelope",
     "source",
@@ -199,8 +199,7 @@ pub(super) fn is_of_group(record: &Value) -> bool {
     messages.iter().any(group)
 }
 
-/// What tells the conversation of a record that cannot be read, and nothing else of it; `None` if that part cannot be
-/// read either.
+/// Only the fields of an unreadable record that identify its conversation; `None` if they are unreadable, too.
 pub(super) fn placed(record: Value) -> Option<SignalEnvelopeLine> {
     fn keep(value: &mut Value) {
         if let Value::Object(fields) = value {

@@ -249,7 +249,7 @@ fn line_item(
     }
     let payload = || String::from_utf8_lossy(&line.bytes).into_owned();
     let place = format!("{origin}:{}", line.number);
-    // What signal-cli received is of many chats.
+    // The records of signal-cli are of many chats.
     let damaged = |exported: &SigexportChat, reason: String| match kind {
         SignalFileKind::Lines => {
             ChatItem::Reject { conversation: None, letter: DeadLetter::new(place.clone(), reason, &line.bytes) }
@@ -286,7 +286,7 @@ fn record_item(
     let of_group = envelope::is_of_group(&record);
     let read = envelope::FORM.read::<envelope::SignalEnvelopeLine>(record);
     let read = read.and_then(|(record, odd)| odd.judge(received.item(record, origin.clone(), payload, zone), unread));
-    // What a group learns without words is that it has changed.
+    // A record of a group without words says that the group has changed.
     let read = read.map(|item| match item {
         ChatItem::Skip(SkipReason::Empty) if of_group => ChatItem::Skip(SkipReason::ServiceMessage),
         item => item,

@@ -31,7 +31,7 @@ pub(super) struct SigexportChat {
     origin: String,
     ids: PositionalIds,
     quotes: SignalQuoteIndex,
-    /// The quotation that was cut off from the message before.
+    /// The quotation that was cut off from the previous message.
     pub(super) cut: Option<String>,
     /// The Markdown message whose lines are still being read.
     begun: Option<SigexportOpenMessage>,
@@ -300,7 +300,7 @@ fn split_quote(text: &str) -> (String, String) {
 /// A text without the line `(- Jim: 👍 -)` of its reactions.
 fn without_reactions(text: &str) -> String {
     let Some((before, from)) = text.rsplit_once("\n(- ") else { return text.to_owned() };
-    // Lines below one without an end are words.
+    // If the line has no end mark, it and the lines below are words.
     let line = from.lines().next().unwrap_or_default();
     let Some((reactions, _)) = line.split_once(" -)") else { return text.to_owned() };
     let behind = from.get(reactions.len() + " -)".len()..).unwrap_or_default();

@@ -93,7 +93,7 @@ impl SignalCliReader {
         item.unwrap_or_else(|reason| reject(Some(conversation), reason))
     }
 
-    /// The conversation of a record that cannot be read; `None` if that part of it cannot be read either.
+    /// The conversation of an unreadable record; `None` if that part is unreadable, too.
     pub(super) fn conversation_of_damaged(&mut self, record: Value) -> Option<Arc<Conversation>> {
         let envelope = placed(record)?.envelope?;
         let author = self.author(&envelope)?;

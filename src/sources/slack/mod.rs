@@ -5,9 +5,9 @@
 //! counts of the platform's own notices. The id of a message is its `ts` as written, and is never treated as a number.
 //! Tokens in the addresses of files are never stored.
 //!
-//! `reader` goes through the files, `directory` knows channels and users, `message` reads one message (`lenient_fields` reads
-//! the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same
-//! messages live.
+//! `reader` goes through the files, `directory` knows channels and users, `message` reads one message (`lenient_fields`
+//! reads the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the
+//! same messages live.
 
 mod blocks;
 mod directory;

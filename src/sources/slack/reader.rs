@@ -54,7 +54,7 @@ struct SlackReader {
     unread: UnreadCounts,
 }
 
-/// Where a message stands.
+/// The position of a message in the export.
 struct SlackMessagePosition<'e> {
     element: &'e JsonElement,
     /// The name of its file in messages to the user.
@@ -192,7 +192,7 @@ fn conversation_of(tree: &ExportTree, file: &str, directory: &SlackDirectory) ->
     is_dump(name).then(|| directory.conversation(folder, dumped(name.trim_end_matches(".json"))))
 }
 
-/// A file that the user named is the user's own choice.
+/// The conversation as an open one: the user chose its file.
 fn opened(conversation: Arc<Conversation>) -> Arc<Conversation> {
     let privacy = crate::chat::ConversationPrivacy::Open;
     Arc::new(Conversation { privacy, ..(*conversation).clone() })

@@ -193,7 +193,7 @@ impl TeamsPlace {
         message.id("chatId").map_or(Self::File(file), Self::Chat)
     }
 
-    /// The place of a message that cannot be read; `None` if that part of it cannot be read either.
+    /// The place of an unreadable message; `None` if that part is unreadable, too.
     pub(super) fn of_damaged(message: TeamsObject<'_>, file: u32) -> Option<Self> {
         let place = Self::of(message, file);
         let is_known = !matches!(place, Self::File(_)) || !states_place(message);
@@ -207,8 +207,7 @@ fn states_place(message: TeamsObject<'_>) -> bool {
     ["chatId", "channelIdentity"].into_iter().any(|key| message.get(key).is_some_and(is_filled))
 }
 
-/// Takes the replies out of a post, as far as they are objects. They are of its thread, and of its place unless they
-/// state one.
+/// Takes the replies that are objects out of a post. They belong to its thread, and to its place unless they state one.
 pub(super) fn take_replies(post: &mut Value) -> Vec<Value> {
     let Some(replies) = ["replies", "Replies"].into_iter().find_map(|key| post.as_object_mut()?.remove(key)) else {
         return Vec::new();
@@ -248,7 +247,7 @@ fn listed(value: Value) -> Vec<Value> {
 /// When a message was deleted, in milliseconds since 1970; `None` if it was not.
 ///
 /// # Errors
-/// Names the field, if what it holds is no time.
+/// Names the field, if its value is not a time.
 pub(super) fn deleted_ms(message: TeamsObject<'_>, zone: &Zone) -> Result<Option<i64>, String> {
     let Some(value) = message.get("deletedDateTime") else { return Ok(None) };
     let text = value.as_str().or_else(|| TeamsObject(value).text("value")).map(str::trim);

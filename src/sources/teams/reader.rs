@@ -144,7 +144,7 @@ impl TeamsReader {
         }
     }
 
-    /// Keeps a message, and the replies inside it, and those inside these.
+    /// Keeps a message, the replies inside it, and their replies.
     fn message(
         &mut self,
         mut message: Value,
@@ -185,8 +185,8 @@ impl TeamsReader {
         Ok(())
     }
 
-    /// Keeps a message that cannot be read, since the name of its conversation, and who can read it, are known only at
-    /// the end. One without a place is returned at once.
+    /// Keeps a message that cannot be read, since the name of its conversation and who can read it are known only at
+    /// the end. A message without a place is returned at once.
     fn reject(
         &mut self,
         message: &Value,
@@ -263,7 +263,7 @@ impl TeamsReader {
         conversation
     }
 
-    /// The conversation of a message that cannot be read; `None` if it states no place, and others in its file do.
+    /// The conversation of an unreadable message; `None` if it states no place, but others in its file do.
     fn conversation_of_damaged(&mut self, place: &TeamsPlace, file: u32) -> Option<Arc<Conversation>> {
         let others_do = self.heads.get(file as usize).is_some_and(|head| head.has_places);
         (!others_do || !matches!(place, TeamsPlace::File(_))).then(|| self.conversation(place, file))

@@ -1,8 +1,8 @@
 //! Converts a message of Telegram's Bot API into the form that Telegram Desktop exports.
 //!
-//! In: a message of an update. Out: a chat item with the same ids, chat and words as [`TelegramChat`] produces for the same
-//! message in an export. Message ids of supergroups and channels are the same for everybody. Those of small groups and
-//! private chats differ between accounts, so there a bot's messages become different turns than the messages in a
+//! In: a message of an update. Out: a chat item with the same ids, chat and words as [`TelegramChat`] produces for the
+//! same message in an export. Message ids of supergroups and channels are the same for everybody. Those of small groups
+//! and private chats differ between accounts, so there a bot's messages become different turns than the messages in a
 //! person's export.
 
 use std::sync::Arc;
@@ -101,7 +101,7 @@ const NOTICES: [&str; 52] = [
     "video_chat_participants_invited",
     "web_app_data",
 ];
-/// Fields may hold any kind of value: those of an API do.
+/// The fields of an API may hold any kind of value.
 const ANY: u8 = TEXT | NUMBER | TRUTH | OBJECT | LIST;
 /// The fields of a message.
 const FORM: RecordForm = RecordForm {
@@ -238,7 +238,7 @@ fn name_of(who: &Value) -> Option<String> {
     text_field(who, "title").map(str::to_owned).or_else(|| Some(person.join(" ")).filter(|name| !name.is_empty()))
 }
 
-/// The message in the form of an export. One without a field that is known is a message too, if it has others.
+/// The message in the form of an export. If it has only unknown fields with words, it is a message, not a notice.
 fn exported(message: &Value, has_others: bool) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {

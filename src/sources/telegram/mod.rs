@@ -5,9 +5,10 @@
 //! unreadable messages as rejects. Deletions are not in the export: Telegram leaves deleted messages out. Reactions are
 //! not read.
 //!
-//! `export_format` opens either form, `json` reads `result.json`, and `html` reads the pages. `message` turns one JSON message
-//! into an item, with `message_text` for its words, `attachments` for what is shared and `topics` for the topic that it belongs to.
-//! `bot_api` turns a message of the Bot API into the same. `json_repair` corrects invalid JSON that Telegram Desktop writes.
+//! `export_format` opens either form, `json` reads `result.json`, and `html` reads the pages. `message` turns one JSON
+//! message into an item, with `message_text` for its words, `attachments` for what is shared and `topics` for the topic
+//! that it belongs to. `bot_api` turns a message of the Bot API into the same. `json_repair` corrects invalid JSON that
+//! Telegram Desktop writes.
 
 mod attachments;
 mod bot_api;

@@ -1,8 +1,8 @@
 //! Reads a rich message: words in blocks, which Telegram writes in place of a text since 2026.
 //!
-//! In: the value of `rich_message`. Out: plain text, each paragraph, item and row on a line of its own. Blocks are read by
-//! the names that words have in all of them, so that a block of a later version is read too; what a name does not tell
-//! is reported with the fields that are not known.
+//! In: the value of `rich_message`. Out: plain text, each paragraph, item and row on a line of its own. Words are found
+//! by the field names that all blocks share, so that a block of a later version is read too; other fields are reported
+//! with the unknown ones.
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ fn block(value: &Value, depth: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// What stands before the first line of a block: items of lists, tasks and quotations are marked.
+/// The mark before the first line of a task or a quotation; empty for other blocks.
 fn mark(value: &Value) -> &'static str {
     match (value.get("task_state").and_then(Value::as_str), value.get("type").and_then(Value::as_str)) {
         (Some("checked"), _) => "- [x] ",

@@ -98,9 +98,9 @@ pub(super) fn is_notice_start(name: &str) -> bool {
         || PHRASES.notice_verbs.iter().any(|verb| name.contains(verb))
 }
 
-/// The lines behind a notice, and how many lines come before them. To the notice belong its first line, the lines of a
-/// quotation that it opens (a description, a subject), and lines that the app marks. Any other line may be somebody's
-/// words behind a date that cannot be read.
+/// The lines after a notice, and how many lines the notice has: its first line, the lines of a quotation that it opens
+/// (a description, a subject), and lines that the app marks. Any other line may be somebody's words after a date that
+/// cannot be read.
 pub(super) fn behind_notice(raw: &str) -> Option<(u64, &str)> {
     if raw.len() > MAX_NOTICE_BYTES {
         return raw.split_once('\n').map(|(_, behind)| (1, behind.trim_end())).filter(|(_, behind)| !behind.is_empty());

@@ -3,8 +3,8 @@
 //! In: the numbers of all dates of a file, in its order, and the current year. Out: the order, and how it is known:
 //! from a number above 12, from the dates in the names of attached files, from the sequence of the dates, from the
 //! setting, or assumed from the form of the dates. The file takes precedence; the setting is used only if the file
-//! leaves the order open. Dates in Persian digits are those of the Persian calendar where their years fit no other.
-//! Never reads the clock.
+//! leaves the order open. Dates in Persian digits are of the Persian calendar if their years fit no other. Never reads
+//! the clock.
 
 use jiff::civil::Date;
 
@@ -194,8 +194,8 @@ impl WhatsappDateFacts {
         (if year_leads || american { month_first } else { day_first }, WhatsappOrderEvidence::Assumed)
     }
 
-    /// The calendar of the dates. Years of two digits in Persian digits may be of two calendars, and come first or
-    /// last: their numbers must be years in which the app exists, and the others a month and a day.
+    /// The calendar of the dates. Two-digit years in Persian digits may be of either calendar, and come first or last:
+    /// a reading fits if its years are ones in which the app exists, and the other numbers a month and a day.
     fn calendar(&self, shape: WhatsappHeaderShape, setting: Option<DateOrder>, this_year: u32) -> WhatsappCalendar {
         if shape.year != WhatsappYearPosition::Short || !self.persian_digits {
             return WhatsappCalendar::Gregorian(None);

@@ -64,8 +64,8 @@ pub(super) struct WhatsappHeader<'a> {
     pub(super) persian_digits: bool,
     /// Hour from 0 to 23, minute and second.
     pub(super) time: [u32; 3],
-    /// Words behind the time that stand where an AM/PM marker does and name no known half of the day. In front of a
-    /// dash ([`End::Space`]), they may also be the beginning of a name.
+    /// Words in the place of an AM/PM marker after the time, which name no known half of the day. Before a dash
+    /// ([`WhatsappHeaderEnd::Space`]), they may also be the beginning of a name.
     pub(super) unknown_half: Option<&'a str>,
     /// The rest of the line: a sender and a text, or a notice.
     pub(super) rest: &'a str,
@@ -471,8 +471,8 @@ impl<'a> WhatsappLineCursor<'a> {
         None
     }
 
-    /// An AM/PM marker: the longest run of words, dots and spaces here that is one. The beginning of a word is none, so
-    /// that no name is taken apart.
+    /// An AM/PM marker: the longest run of words, dots and spaces here that is one. A part of a word never counts, so
+    /// that no name is split.
     fn half(&mut self) -> Option<WhatsappHalfDay> {
         const MAX_HALF: usize = 24;
         let is_letter = |c: char| c.is_alphabetic() || is_letter_mark(c);
@@ -495,7 +495,7 @@ impl<'a> WhatsappLineCursor<'a> {
         Some(half)
     }
 
-    /// Consumes words in front of a closing bracket that stand where an AM/PM marker does.
+    /// Consumes words before a closing bracket, in the place of an AM/PM marker.
     fn unknown_half(&mut self) -> Option<&'a str> {
         let words = words_before(self.rest, "]")?;
         self.rest = self.rest.get(self.rest.find(']')?..)?;

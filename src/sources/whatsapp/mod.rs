@@ -5,8 +5,8 @@
 //! of dates; the form of the dates is found from the whole file, in a first pass over it. Media files are never opened.
 //!
 //! `header` reads the date, time and AM/PM marker at the start of a line, `half_day` knows these markers, `date_order`
-//! finds the order of day and month, `persian_calendar` converts dates of the Persian calendar, `survey` is the first pass,
-//! `body` finds what a message is, `phrases` lists the app's own texts in its languages, `reader` puts messages
+//! finds the order of day and month, `persian_calendar` converts dates of the Persian calendar, `survey` is the first
+//! pass, `body` finds what a message is, `phrases` lists the app's own texts in its languages, `reader` puts messages
 //! together.
 
 mod body;

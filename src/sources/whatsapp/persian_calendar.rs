@@ -1,7 +1,7 @@
 //! The Persian calendar (Solar Hijri), in which phones in Iran and Afghanistan write dates.
 //!
 //! In: a year, a month and a day. Out: the same day in the Gregorian calendar, or `None` if there is no such day. The
-//! leap years follow the rule of 33 years, which gives those of ICU for every year from 1300 to 1500.
+//! leap years follow the rule of 33 years, which agrees with ICU for every year from 1300 to 1500.
 
 use std::ops::RangeInclusive;
 

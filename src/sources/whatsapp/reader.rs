@@ -77,7 +77,7 @@ fn year_in_name(name: &str, this_year: u32) -> Option<(String, u32)> {
     ((2009..=this_year).contains(&year) && !before.is_empty()).then(|| (before.to_owned(), year))
 }
 
-/// The error for a chat that cannot be read as its lines are.
+/// The error for a chat that cannot be read because of a line.
 fn refused(tree: &ExportTree, entry: &str, line: u64, problem: String, remedy: &'static str) -> SourceError {
     let line = usize::try_from(line).unwrap_or(usize::MAX);
     SourceError::Format { path: PathBuf::from(tree.origin(entry)), line, column: 1, problem, remedy }

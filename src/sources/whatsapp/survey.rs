@@ -92,7 +92,7 @@ struct WhatsappShapeFacts {
     messages: u64,
     dates: WhatsappDateFacts,
     senders: HashMap<String, WhatsappSenderFacts>,
-    /// How many lines have words where an AM/PM marker stands, these words, and the first such line.
+    /// How many lines have words in the place of an AM/PM marker, these words, and the first such line.
     unknown_halves: u64,
     halves: BTreeSet<String>,
     first_unknown: Option<(u64, String)>,
@@ -189,7 +189,7 @@ impl WhatsappSurvey {
         self.unknown_half.as_ref().map(|(line, word)| (*line, word.as_str()))
     }
 
-    /// Whether nothing shows of which calendar some dates are.
+    /// Whether the calendar of some dates is not known.
     pub(super) fn has_two_calendars(&self) -> bool {
         self.orders.iter().any(|(.., source)| *source == WhatsappOrderEvidence::TwoCalendars)
     }
@@ -286,15 +286,15 @@ impl WhatsappSurvey {
     }
 }
 
-/// Whether a line without a dash and without a bracket has no sender: then it is no message, or a notice behind an
-/// unknown half of the day.
+/// Whether a line without a dash and without a bracket has no sender: then it is not a message, or it is a notice after
+/// an unknown half of the day.
 fn is_notice_or_words(header: &WhatsappHeader<'_>) -> bool {
     header.shape.end == WhatsappHeaderEnd::Space && !header.rest.contains(": ")
 }
 
 impl WhatsappShapeFacts {
-    /// Whether the words that stand where an AM/PM marker does name halves of the day. In front of a dash they do if
-    /// most lines have one, and few differ; else they are the beginnings of names.
+    /// Whether the words in the place of an AM/PM marker name halves of the day. Before a dash they do if most lines
+    /// have such words, and few different ones; else they are the beginnings of names.
     fn names_halves(&self, shape: WhatsappHeaderShape) -> bool {
         match shape.end {
             WhatsappHeaderEnd::Bracket => self.unknown_halves > 0,

@@ -119,7 +119,7 @@ pub(super) struct ZulipMessage {
     edit_history: Option<Value>,
 }
 
-/// The fields that tell a message's conversation.
+/// The fields that identify a message's conversation.
 const PLACE: [&str; 9] = [
     "sender",
     "sender_id",
@@ -158,10 +158,10 @@ static MARKDOWN_MENTION: LazyLock<Option<Regex>> =
 static MARKDOWN_CHANNEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"#\*\*([^*]+)\*\*").ok());
 
 impl ZulipMessage {
-    /// What tells the conversation of a record that cannot be read, and nothing else of it.
+    /// Only the fields of an unreadable record that identify its conversation.
     pub(super) fn placed(record: &Value) -> Option<Self> {
         let kept = PLACE.into_iter().filter_map(|key| Some((key.to_owned(), record.get(key)?.clone())));
-        // A channel is known without the sender, too.
+        // A channel is identified without the sender, too.
         let kept = kept.filter(|(key, value)| !key.starts_with("sender") || value.is_i64());
         let place: Map<String, Value> = kept.chain([("id".to_owned(), Value::from(0))]).collect();
         serde_json::from_value(Value::Object(place)).ok()

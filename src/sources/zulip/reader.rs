@@ -143,7 +143,7 @@ impl ZulipReader {
         Ok(None)
     }
 
-    /// The conversation of a record that cannot be read; `None` if that part of it cannot be read either.
+    /// The conversation of an unreadable record; `None` if that part is unreadable, too.
     fn conversation_of_damaged(&mut self, record: &[u8]) -> Option<Arc<Conversation>> {
         let record: Value = serde_json::from_slice(record).ok()?;
         self.conversation(&ZulipMessage::placed(&record)?)

@@ -1,8 +1,8 @@
 //! BM25 with k1 1.2 and b 0.75 over English stems without stop words (Robertson and
 //! Zaragoza, The Probabilistic Relevance Framework, 2009).
 //!
-//! In: stem counts, which may be fractional. Out: a score for each item. The formula is
-//! written out here on purpose: a baseline must not change with `memory/bm25.rs`.
+//! In: stem counts, which may be fractional. Out: a score for each item. The formula is written out here on purpose: a
+//! baseline must not change with `src/memory/index/lexical/bm25.rs`.
 
 use std::collections::BTreeMap;
 

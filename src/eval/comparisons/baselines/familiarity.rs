@@ -24,7 +24,7 @@ const ROUNDS: usize = 3;
 /// Weight of the question in a mixed question.
 const ALPHA: f64 = 0.5;
 
-/// The items for a question that wants `most` of them.
+/// The items, best first, of which the first `most` are used.
 pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery, most: usize) -> Vec<usize> {
     let direct = corpus.cosines(&query.vector);
     let order = ranked(&direct);

@@ -183,14 +183,14 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
                 live.insert(at, unit);
             }
         }
-        let mut anew = BankParts::new(1, 12);
-        live.values().rev().for_each(|unit| anew.insert(std::slice::from_ref(unit), &mut words));
+        let mut rebuilt = BankParts::new(1, 12);
+        live.values().rev().for_each(|unit| rebuilt.insert(std::slice::from_ref(unit), &mut words));
         let listed = |parts: &BankParts| parts.candidates().map(CandidateIndex::listed);
-        assert_eq!(listed(&parts), listed(&anew), "seed {seed}");
+        assert_eq!(listed(&parts), listed(&rebuilt), "seed {seed}");
         for _ in 0..4 {
             let probe = probe(&mut dice, 101);
             let kept = answer(&parts, &probe, u64::MAX);
-            assert_eq!(kept, answer(&anew, &probe, 1), "seed {seed}: pauses and history change nothing");
+            assert_eq!(kept, answer(&rebuilt, &probe, 1), "seed {seed}: pauses and history change nothing");
         }
         parts.delete(live.values());
         assert!(parts.candidates().is_none(), "nothing is left of what was deleted");

@@ -213,13 +213,13 @@ mod tests {
             index.swap_remove(at);
             rows.swap_remove(at);
         }
-        let mut anew = NearRows::new(threshold);
-        rows.iter().for_each(|row| anew.push(row));
+        let mut rebuilt = NearRows::new(threshold);
+        rows.iter().for_each(|row| rebuilt.push(row));
         let found = |index: &NearRows| {
             let mut found = Vec::new();
             index.scan(&[&all[7]], |pairs| found.extend(pairs.rows()));
             found
         };
-        assert_eq!((index.len(), found(&index)), (195, found(&anew)));
+        assert_eq!((index.len(), found(&index)), (195, found(&rebuilt)));
     }
 }

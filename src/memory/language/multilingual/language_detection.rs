@@ -38,7 +38,7 @@ const MIN_WORDS: usize = 2;
 /// Another language needs this many times as much evidence as English.
 const MORE_THAN_ENGLISH: f32 = 2.0;
 /// The maximum number of characters that are read; the beginning of a long text shows its language.
-const LOOKED_AT: usize = 2_000;
+const MAX_READ_CHARACTERS: usize = 2_000;
 
 /// The language of a text that follows one in another, or in the same, language.
 #[must_use]
@@ -66,7 +66,7 @@ pub fn languages_of<'t>(texts: impl IntoIterator<Item = &'t str>, otherwise: Lan
 /// What a text itself shows about its language.
 #[must_use]
 pub fn told(text: &str) -> LanguageDetection {
-    let text = text.char_indices().nth(LOOKED_AT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
+    let text = text.char_indices().nth(MAX_READ_CHARACTERS).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
     if text.is_ascii() {
         return by_words(text);
     }

@@ -47,10 +47,10 @@ pub struct RecallExplanation {
 
 /// Explains what the answer to a question did to a turn, or to a unit.
 ///
-/// The question is recollected as by [`crate::recall::recollect`].
+/// The question is recollected as by [`crate::recall::recollect()`].
 ///
 /// # Errors
-/// As [`crate::recall::recollect`]; [`RecallError::UnknownAsker`] if the question says "I" and its asker does not speak
+/// As [`crate::recall::recollect()`]; [`RecallError::UnknownAsker`] if the question says "I" and its asker does not speak
 /// in the bank.
 pub fn explain(
     memory: &dyn RecallMemory,

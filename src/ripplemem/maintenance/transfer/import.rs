@@ -1,6 +1,6 @@
 //! Reads a file into a bank of a log.
 //!
-//! In: a file that [`super::export`] wrote. Out: its records in the log, and the digest of the resulting memory.
+//! In: a file that [`super::export()`] wrote. Out: its records in the log, and the digest of the resulting memory.
 //! Nothing is written before every record of the file has been checked, and the whole file has been checked against its
 //! seal and against the log. A run that was killed between two transactions is continued by the next run, which skips
 //! the records that are in the log. A record of the log that cannot be read is written again if the file has it, which
@@ -51,7 +51,7 @@ pub struct ImportReport {
     pub exported: ExportDigest,
     /// Settings of the edges that differ: (name, value of the exporting side, value here).
     pub differing: Vec<(String, Option<f64>, Option<f64>)>,
-    /// Whether an export of a chat that is read again into the bank is recognised: its hidden ids have this log's salt.
+    /// Whether a chat export that is read into the bank again is recognised: its hidden ids have this log's salt.
     pub is_recognised: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn into_log(
                 let seal = done?;
                 let counts = (written, already_there.unwrap_or_default());
                 let report = finish(pipeline, log, partition, file.header, seal, counts)?;
-                // Last, since a file that is refused leaves no salt behind.
+                // Done last, since a refused file must leave no salt behind.
                 let is_recognised = !has_hidden
                     || match report.header.id_salt {
                         Some(salt) => log.id_salt_or(Some(salt)).map_err(PipelineError::from)? == salt,

@@ -1,9 +1,9 @@
 //! Writes a bank of a log that another process has open to a file.
 //!
 //! In: that process's list of the bank's live records, as of one moment, and its records by offset. Out: the same file
-//! as of `export`, as of the moment of a list. Records that were replaced before they were read make it ask for a
-//! further list; only those that are new in it are read then. The process that has the log open counts no units and
-//! edges for it: this one does.
+//! as from `export`, as of the moment of a list. If records were replaced before they were read, another list is
+//! requested, and only the records that are new in it are read. This process counts the units and edges, not the one
+//! that has the log open.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use types::{
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
-/// How often the list is asked for.
+/// How often the list is requested, at most.
 const LISTS: u32 = 32;
 
 /// The memory records of a bank's partition, in a log that another process has open.
@@ -41,7 +41,7 @@ pub trait BankReader {
     fn read(&mut self, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError>;
 }
 
-/// As [`super::export`], of a log that another process has open. `lag` is how many turns it has not extracted yet, at
+/// As [`super::export()`], for a log that another process has open. `lag` is how many turns it has not extracted yet, at
 /// most.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ fn first_model(reader: &mut dyn BankReader) -> Result<Option<ModelRef>, Pipeline
     }
 }
 
-/// Where a record's value lies in the temporary file.
+/// Where a record's value is in the temporary file.
 struct SpoolPosition {
     key: Vec<u8>,
     append_ms: i64,
@@ -127,7 +127,7 @@ impl RecordSpool {
                         self.keep(record)?;
                     }
                 }
-                // What was passed over has been replaced since the list was made.
+                // The skipped records were replaced since the list was made.
                 missing = next.map_or_else(BTreeSet::new, |next| missing.split_off(&next));
                 let done = self.places.len() as u64;
                 progress(Progress { doing: "reading", done, total: Some(live.len() as u64), unit: "records" });

@@ -1,7 +1,7 @@
 //! Finds the words of a message that are archived in `attributedBody`.
 //!
 //! In: any bytes. Out: the first `NSString` of Apple's typedstream, or why there is none. Never panics, and never reads
-//! past the end. Of a string of more than [`MAX_MESSAGE_BYTES`], the beginning is returned.
+//! past the end. A string of more than [`MAX_MESSAGE_BYTES`] is cut to its beginning.
 
 use crate::lines::MAX_MESSAGE_BYTES;
 

@@ -57,7 +57,7 @@ impl ImessageColumns {
         if self.message.contains(&name.to_lowercase()) { format!("m.{name}") } else { "NULL".to_owned() }
     }
 
-    /// As [`Tables::of_message`], for `chat`.
+    /// As [`ImessageColumns::of_message`], for `chat`.
     pub(super) fn of_chat(&self, name: &str) -> &'static str {
         match name {
             "chat_identifier" if self.chat.contains(name) => "chat_identifier",

@@ -227,7 +227,7 @@ fn sort(connection: &Connection, tables: &ImessageColumns) -> rusqlite::Result<(
     })
 }
 
-/// The query for a page of rows after a place, with columns in the order that [`MessageRow::of`] expects.
+/// The query for a page of rows after a place, with columns in the order that [`ImessageRow::of`] expects.
 fn rows_sql(tables: &ImessageColumns) -> String {
     let body = match tables.of_message("attributedBody").as_str() {
         "NULL" => "NULL".to_owned(),
@@ -245,8 +245,8 @@ fn rows_sql(tables: &ImessageColumns) -> String {
         "subject",
     ];
     let optional = optional.map(|name| tables.of_message(name)).join(", ");
-    // `CROSS JOIN` keeps SQLite from changing the order of the loops. Of a text, SQLite's `substr` would leave out what
-    // comes after a NUL.
+    // `CROSS JOIN` keeps SQLite from changing the order of the loops. SQLite's `substr` would drop what comes after a
+    // NUL in a text.
     format!(
         "SELECT t.rowid, t.message, t.chat, t.deleted_from, m.guid, m.text, {body}, m.date, m.is_from_me, h.id, \
          {optional} FROM temp.by_time t CROSS JOIN message m ON m.ROWID = t.message \

@@ -347,7 +347,7 @@ fn a_string_is_read_whole_or_not_at_all() {
             assert!(words(&whole[..cut.min(whole.len())]).is_err(), "{cut}");
         }
     }
-    // Of a string that is longer than what is kept, the beginning.
+    // A string that is too long is cut to its beginning.
     let longer = format!("a{}", "é".repeat(MAX_MESSAGE_BYTES));
     assert_eq!(words(&archived(&longer)), Ok(&longer[..MAX_MESSAGE_BYTES - 1]));
     let mutable = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x84\x84\x84\x0fNSMutableString\x01\x84\x84\x08NSString\x01\x95\x84\x01+\x02Hi\x86";
