@@ -287,31 +287,36 @@ fn below_the_cutoff_it_says_what_would_be_enough() {
     let home = tempfile::tempdir().unwrap();
     let (service, pipeline) = harbour(home.path(), "recall.rounds = 0");
     let ask = question(BANK, ASKED);
-    let answer = service.ask(&Question { near: Some(3), ..ask.clone() }).unwrap();
-    let missed = answer.trace.near[0].clone();
-    let explanation = explained(&service, &ask, of_unit(missed.id, Some(missed.part)));
-    failed(&explanation, ExplanationStepName::Cutoff, "the cutoff was");
-    let cutoff = &step(&explanation, ExplanationStepName::Cutoff).numbers;
+    let answer = service.ask(&Question { near: Some(20), ..ask.clone() }).unwrap();
+    let explain = |missed: &NearMiss| {
+        let explanation = explained(&service, &ask, of_unit(missed.id, Some(missed.part)));
+        failed(&explanation, ExplanationStepName::Cutoff, "the cutoff was");
+        step(&explanation, ExplanationStepName::Cutoff).numbers.clone()
+    };
+    let by_tokens = answer.trace.near.iter().map(|missed| (missed.clone(), explain(missed)));
+    let (missed, cutoff) =
+        by_tokens.into_iter().find(|(_, cutoff)| cutoff.contains_key("quoted_with_budget_tokens")).unwrap();
     assert_eq!(cutoff["cutoff"], json!(answer.trace.scale.unwrap().cutoff.unwrap()));
     drop(service);
 
-    let quotes = |recall: RecallSettings, most_tokens: Option<u32>| {
+    let quotes = |recall: RecallSettings| {
         let mut changed = pipeline.clone();
         changed.recall = recall;
         let service = open(&changed);
-        let answer = service.ask(&Question { most_tokens, ..ask.clone() }).unwrap();
+        let answer = service.ask(&ask).unwrap();
         answer.trace.first_hop.iter().any(|seen| seen.id == missed.id)
     };
     let mut changed = pipeline.recall.clone();
     let share = cutoff["quoted_with_share"].as_f64().unwrap();
     assert!(share < changed.stop.share, "{share}");
     changed.stop.share = share;
-    assert!(quotes(changed.clone(), None), "with a share of {share}");
+    assert!(quotes(changed.clone()), "with a share of {share}");
     changed.stop.share = share + 0.001;
-    assert!(!quotes(changed, None), "with more than a share of {share}");
-    let tokens = cutoff["quoted_with_most_tokens"].as_u64().unwrap() as u32;
-    assert!(quotes(pipeline.recall.clone(), Some(tokens)), "within {tokens}");
-    assert!(!quotes(pipeline.recall.clone(), Some(tokens - 1)), "within fewer than {tokens}");
+    assert!(!quotes(changed), "with more than a share of {share}");
+    let within = |tokens: u64| quotes(RecallSettings { budget_tokens: tokens as usize, ..pipeline.recall.clone() });
+    let tokens = cutoff["quoted_with_budget_tokens"].as_u64().unwrap();
+    assert!(within(tokens), "within {tokens}");
+    assert!(!within(tokens - 1), "within fewer than {tokens}");
 }
 
 #[test]

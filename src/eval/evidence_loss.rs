@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use memory::{
     index::{FamiliarPart, FamiliarityResult},
-    recall::{is_with_assistants, provenance_text},
+    language::question::ParsedQuestion,
+    recall::{provenance_text, shared_part},
 };
 use models::embed::{self, Embedder};
 use pipeline::PipelineError;
@@ -118,7 +119,8 @@ impl<'p> LossFinder<'p> {
             {
                 units.push(unit);
             }
-            let (at, sentence) = loss_stage(answer, turn, &units, standing, is_with_assistants(&familiar), settings);
+            let by_shares = shared_part(&familiar, ParsedQuestion::of(question).form()) > 0.0;
+            let (at, sentence) = loss_stage(answer, turn, &units, standing, by_shares, settings);
             EvidenceLoss { at, sentence, standing }
         };
         Ok(missed.iter().map(lost).collect())

@@ -28,6 +28,7 @@ mod fit;
 mod generated_answer;
 mod intervals;
 mod memory_contents;
+mod pairs;
 mod paper;
 pub mod readers;
 mod recording_source;
@@ -40,8 +41,8 @@ mod score;
 
 pub use ablation::Ablation;
 pub use agents::{
-    AgentContext, AgentFigures, AgentQuote, AgentRow, AgentSet, AgentsRequest, AgentsResult, AgentsRun, agents_page,
-    evaluate_agents, write_agents_report,
+    AgentContext, AgentFigures, AgentQuote, AgentRow, AgentSet, AgentsRequest, AgentsResult, AgentsRun, MixedFigures,
+    MixedRequest, MixedRow, agents_page, evaluate_agents, evaluate_mixed, write_agents_report,
 };
 pub use calibration::{
     CHANCE, Calibration, CalibrationError, CalibrationSample, CalibrationSampleError, SweepRow, calibrate, samples,
@@ -53,6 +54,7 @@ pub use error::EvalError;
 pub use evaluate::evaluate;
 pub use evidence_loss::{EvidenceLoss, LossStage, PartRank};
 pub use fit::{FitFigures, FitRequest, FitResult, FitRow, FitSpread, fit, fit_table};
+pub use pairs::{PairVerdict, judge_pairs};
 pub use paper::{PaperCost, PaperRow, PaperTables, paper};
 pub use request::EvalRequest;
 pub use result::{

@@ -122,7 +122,13 @@ impl BeamReader<'_> {
                     self.at.insert(id, self.turns.len());
                 }
                 let text = said(without_index(text));
-                self.turns.push(ChatTurn { session, role: role.to_owned(), day: now.date(), text });
+                self.turns.push(ChatTurn {
+                    session,
+                    role: role.to_owned(),
+                    day: now.date(),
+                    text,
+                    captions: Vec::new(),
+                });
             }
             now = now.saturating_add(MINUTES_A_SESSION.minutes());
         }
@@ -167,7 +173,8 @@ impl BeamReader<'_> {
             }
             _ => {}
         }
-        Some(ChatQuestion { kind: kind.to_owned(), text, evidence, facts, before: self.turns.len(), answerable })
+        let (kind, before) = (kind.to_owned(), self.turns.len());
+        Some(ChatQuestion { kind, text, asker: None, evidence, facts, before, answerable })
     }
 
     /// The one of these turns that states something: the user's turn with most of its stems; of equal ones, the first.

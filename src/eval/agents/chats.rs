@@ -44,11 +44,13 @@ pub(super) struct AgentChat {
 pub(super) struct ChatTurn {
     /// The number of its session, from 0.
     pub(super) session: usize,
-    /// `user` or `assistant`.
+    /// `user` or `assistant`, or a person's name.
     pub(super) role: String,
     pub(super) day: Date,
     /// Never empty.
     pub(super) text: String,
+    /// What its images show.
+    pub(super) captions: Vec<String>,
 }
 
 /// A question about a conversation.
@@ -56,6 +58,8 @@ pub(super) struct ChatTurn {
 pub(super) struct ChatQuestion {
     pub(super) kind: String,
     pub(super) text: String,
+    /// Who asks it, if a question says.
+    pub(super) asker: Option<String>,
     /// The turns that hold what it asks for, each once; empty if no turn does.
     pub(super) evidence: Vec<usize>,
     /// What an answer has to say.

@@ -161,6 +161,7 @@ mod tests {
             role: "user".to_owned(),
             day: jiff::civil::date(2024, 3, 3),
             text: (*text).to_owned(),
+            captions: Vec::new(),
         };
         AgentChat { name: "1".to_owned(), turns: texts.iter().map(turn).collect(), questions: Vec::new() }
     }
@@ -169,6 +170,7 @@ mod tests {
         ChatQuestion {
             kind: "information_extraction".to_owned(),
             text: "What did I buy?".to_owned(),
+            asker: None,
             evidence: evidence.to_vec(),
             facts: facts.iter().map(|f| (*f).to_owned()).collect(),
             before: 4,

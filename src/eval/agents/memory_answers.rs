@@ -24,7 +24,7 @@ use ripplemem::PipelineDriver;
 use sources::{SourceBatch, SourceError, SourceProgress, TurnQueue, TurnSource};
 use types::{
     config::Pipeline,
-    model::{Bank, EventTime, Evidence, MAX_TEXT_BYTES, Question, SessionEnd, Turn, TurnEvent},
+    model::{Attachment, Bank, EventTime, Evidence, MAX_TEXT_BYTES, Question, SessionEnd, Turn, TurnEvent},
 };
 
 /// The first session of a day begins at nine and each further one ten minutes later, but none after ten to midnight.
@@ -69,7 +69,7 @@ pub(super) struct ChatBuild {
 /// # Errors
 /// [`EvalError`] when the memory fails.
 pub(super) fn ask(
-    set: AgentSet,
+    set: &str,
     chats: &[AgentChat],
     pipeline: &Pipeline,
     problems: &mut DamageCounts,
@@ -118,7 +118,7 @@ pub(crate) fn each_question(
     each: &mut QuestionVisitor<'_>,
 ) -> Result<(), EvalError> {
     let AgentChats { chats, mut problems } = chat_files::read(set, path, &[])?;
-    replay_questions(set, &chats, pipeline, &mut problems, progress, &mut |service, (chat, at), question| {
+    replay_questions(set.name(), &chats, pipeline, &mut problems, progress, &mut |service, (chat, at), question| {
         let Some(chat) = chats.get(chat) else { return Ok(()) };
         let evidence = chat.questions.get(at).map(|asked| asked.evidence.iter().map(ToString::to_string).collect());
         each(service, &chat.name, &evidence.unwrap_or_else(Vec::new), question)
@@ -132,7 +132,7 @@ type IndexedQuestionVisitor<'q> =
 
 /// Builds the memory, and calls `put` for each question once the turns before it have been added.
 fn replay_questions(
-    set: AgentSet,
+    set: &str,
     chats: &[AgentChat],
     pipeline: &Pipeline,
     problems: &mut DamageCounts,
@@ -146,7 +146,7 @@ fn replay_questions(
     let mut built = ChatBuild::default();
     let total = chats.iter().map(|chat| chat.turns.len() as u64).sum();
     for (number, chat) in chats.iter().enumerate() {
-        let Ok(bank) = Bank::parse(&format!("{}/{}", set.name(), chat.name)) else {
+        let Ok(bank) = Bank::parse(&format!("{set}/{}", chat.name)) else {
             problems.note(DatasetDamage::NoConversation, format!("{:?} cannot name a bank", chat.name));
             continue;
         };
@@ -169,7 +169,9 @@ fn replay_questions(
                 built.turns += (question.before - given) as u64;
                 given = question.before;
             }
-            put(&service, (number, at), &Question::new(bank.clone(), question.text.clone()))
+            let asked =
+                Question { asker: question.asker.clone(), ..Question::new(bank.clone(), question.text.clone()) };
+            put(&service, (number, at), &asked)
                 .map_err(|e| EvalError::Question { id: format!("{}#{at}", chat.name), source: Box::new(e) })?;
         }
     }
@@ -227,6 +229,9 @@ fn turn(
     }
     let mut turn = Turn::new(bank.clone(), &number.to_string(), &speaker, text, EventTime::read(&time)?);
     turn.session = Some(said.session.to_string());
+    let image =
+        |caption: &String| Attachment { kind: Some("image".to_owned()), caption: Some(caption.clone()), url: None };
+    turn.attachments = said.captions.iter().map(image).collect();
     turn.check()?;
     Ok(turn)
 }
@@ -270,7 +275,13 @@ mod tests {
     #[test]
     fn sessions_of_a_day_begin_one_after_the_other_and_long_turns_are_cut() {
         let day = jiff::civil::date(2024, 3, 3);
-        let said = |session, text: &str| ChatTurn { session, role: "user".to_owned(), day, text: text.to_owned() };
+        let said = |session, text: &str| ChatTurn {
+            session,
+            role: "user".to_owned(),
+            day,
+            text: text.to_owned(),
+            captions: Vec::new(),
+        };
         let long = "é".repeat(600_000);
         let turns = vec![said(0, "a"), said(0, "b"), said(1, &long)];
         let chat = AgentChat { name: "1".to_owned(), turns, questions: Vec::new() };

@@ -13,6 +13,8 @@ mod chat_files;
 mod chats;
 mod facts;
 mod memory_answers;
+mod mixed;
+mod mixed_chats;
 mod passage_baselines;
 mod passages;
 mod realmem;
@@ -23,6 +25,7 @@ mod stem_numbers;
 
 pub use chats::AgentSet;
 pub(crate) use memory_answers::each_question;
+pub use mixed::{MixedFigures, MixedRequest, MixedRow, evaluate_mixed};
 pub use report::{agents_page, write_agents_report};
 pub use result::{AgentContext, AgentFigures, AgentQuote, AgentRow, AgentsResult, AgentsRun};
 pub use run::{AgentsRequest, evaluate_agents};

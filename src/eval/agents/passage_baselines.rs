@@ -214,10 +214,12 @@ mod tests {
             role: "user".to_owned(),
             day: jiff::civil::date(2024, 3, 3),
             text: "kettle".to_owned(),
+            captions: Vec::new(),
         };
         let question = ChatQuestion {
             kind: "query".to_owned(),
             text: "kettle".to_owned(),
+            asker: None,
             evidence: vec![0],
             facts: Vec::new(),
             before: 3,

@@ -69,6 +69,7 @@ fn chat(name: String, sessions: &[Value], problems: &mut DamageCounts) -> AgentC
             role: text_of(turn, "speaker").to_lowercase(),
             day,
             text: said(text_of(turn, "content")),
+            captions: Vec::new(),
         }));
         known.insert(text_of(session, "session_uuid"), (number, first));
     }
@@ -103,6 +104,7 @@ fn queries(
         let question = ChatQuestion {
             kind: kind.to_owned(),
             text: text_of(turn, "content").to_owned(),
+            asker: None,
             evidence: each_once(evidence),
             facts: used.into_iter().map(|(_, fact)| fact).collect(),
             before,

@@ -47,7 +47,7 @@ pub struct AgentsRequest {
 /// [`EvalError`] when a file as a whole is damaged, or the memory fails.
 pub fn evaluate_agents(request: &AgentsRequest, progress: &mut dyn FnMut(Progress)) -> Result<AgentsRun, EvalError> {
     let AgentChats { chats, mut problems } = chat_files::read(request.set, &request.path, &request.only)?;
-    let answers = memory_answers::ask(request.set, &chats, &request.pipeline, &mut problems, progress)?;
+    let answers = memory_answers::ask(request.set.name(), &chats, &request.pipeline, &mut problems, progress)?;
     let mut scorer =
         ContextScorer { facts: chats.iter().map(ChatFacts::of).collect(), chats: &chats, contexts: Vec::new() };
     let mut sufficiency = [Vec::new(), Vec::new()];

@@ -15,7 +15,7 @@ use types::config::Pipeline;
 
 use super::{
     agents::AgentsArgs, calibrate::CalibrateArgs, console::ConsoleArgs, conversations::ConversationsArgs, fit::FitArgs,
-    pipeline_args::PipelineArgs, schema::EvalSchemaArgs,
+    mixed::MixedArgs, pairs::PairsArgs, pipeline_args::PipelineArgs, schema::EvalSchemaArgs,
 };
 
 /// Score the memory on a benchmark: build it, ask every question, and compare the answers with the evidence.
@@ -99,6 +99,8 @@ enum EvalCommand {
     #[command(name = "realmem")]
     RealMem(AgentsArgs),
     Fit(FitArgs),
+    Mixed(MixedArgs),
+    Pairs(PairsArgs),
     Conversations(ConversationsArgs),
     Calibrate(CalibrateArgs),
     Console(ConsoleArgs),
@@ -111,6 +113,8 @@ impl EvalArgs {
             Some(EvalCommand::Beam(agents)) => return agents.run(AgentSet::Beam),
             Some(EvalCommand::RealMem(agents)) => return agents.run(AgentSet::RealMem),
             Some(EvalCommand::Fit(fit)) => return fit.run(),
+            Some(EvalCommand::Mixed(mixed)) => return mixed.run(),
+            Some(EvalCommand::Pairs(pairs)) => return pairs.run(),
             Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
             Some(EvalCommand::Calibrate(calibrate)) => return calibrate.run(),
             Some(EvalCommand::Console(console)) => return console.run(),

@@ -9,6 +9,8 @@ mod calibrate;
 mod console;
 mod conversations;
 mod fit;
+mod mixed;
+mod pairs;
 mod pipeline_args;
 mod schema;
 

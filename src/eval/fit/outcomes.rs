@@ -9,7 +9,7 @@ use super::{terms::QuestionTerms, weighted_scores::scores};
 use memory::{
     index::SCALE_PARTS,
     language::question::QuestionForm,
-    recall::{HEADING_TOKENS, QuotablePart, cutoff, cutoff_increase, share_tokens, task_bonus},
+    recall::{HEADING_TOKENS, QuotablePart, cutoff, cutoff_increase, share_tokens, task_bonus, with_form_tokens},
 };
 use types::config::{FamiliarityWeights, RecallSettings, TokenShareSettings};
 
@@ -77,6 +77,7 @@ fn of_question(
     settings: &RecallSettings,
 ) -> [OutcomeSums; CUTOFFS.len()] {
     let scores = scores(question, &choice.weights);
+    let settings = &settings.of_bank(question.parts.iter().map(|part| part.estimated).sum());
     if let Some(form) = question.form {
         return [shared(question, form, scores, choice, settings); CUTOFFS.len()];
     }
@@ -141,6 +142,7 @@ fn shared(
         QuotablePart { is_of_person: part.is_of_person, heading: part.heading, unit: part.unit }
     };
     let settings = RecallSettings { shares: choice.shares.clone(), ..settings.clone() };
+    let settings = with_form_tokens(form, question.question_type, &settings);
     let tokens = |at: usize| question.parts[at].line;
     let mut quoted = QuotedContext::new(question, settings.budget);
     for at in share_tokens(order.into_iter(), quotable, tokens, form, &settings) {

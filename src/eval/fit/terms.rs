@@ -12,7 +12,7 @@ use memory::{
         question::{ParsedQuestion, QuestionForm, QuestionType},
         token_count,
     },
-    recall::{is_standing, is_with_assistants, line_tokens},
+    recall::{is_standing, line_tokens, shared_part},
 };
 use models::embed::Embedder;
 use pipeline::PipelineError;
@@ -46,7 +46,7 @@ pub(super) struct QuestionTerms {
     /// Index of its dialogue, over all sets.
     pub(super) dialogue: usize,
     pub(super) question_type: QuestionType,
-    /// Its form, if persons and assistants share the tokens.
+    /// Its form, if persons and assistants share all tokens.
     pub(super) form: Option<QuestionForm>,
     /// Number of its pieces of evidence.
     pub(super) evidence: usize,
@@ -99,7 +99,7 @@ pub(super) fn terms_of(
         look.read(found, &mut parts);
     }
     let read = ParsedQuestion::of(question);
-    let form = looks.first().is_some_and(is_with_assistants).then(|| read.form());
+    let form = looks.first().is_some_and(|look| shared_part(look, read.form()) >= 1.0).then(|| read.form());
     let ages = ages(&parts);
     let mut numbers = NameNumbers::default();
     let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| {

@@ -121,6 +121,7 @@ fn drawn_shares(around: &TokenShareSettings, random: &mut DrawSequence) -> Token
         recent: around.recent * random.factor(),
         half_sessions: around.half_sessions * random.factor(),
         standing: around.standing * random.factor(),
+        ..around.clone()
     }
 }
 
@@ -162,6 +163,7 @@ pub(super) fn mean(choices: &[&WeightChoice]) -> Option<WeightChoice> {
             recent: of(|c| c.shares.recent),
             half_sessions: of(|c| c.shares.half_sessions),
             standing: of(|c| c.shares.standing),
+            ..first.shares.clone()
         },
     })
 }

@@ -112,6 +112,8 @@ pub struct FamiliarityResult {
     pub scored: usize,
     /// Number of those that an assistant said.
     pub assistants: usize,
+    /// The estimated tokens of all of them.
+    pub tokens: f64,
     /// What the question is about, except function words; each stem once.
     pub topics: Vec<QuestionTopic>,
     /// The only person who speaks in the bank, apart from assistants, tools and bots.

@@ -16,6 +16,7 @@ pub mod person_names;
 pub mod place_names;
 mod place_rules;
 pub mod question;
+pub mod replies;
 pub mod sentences;
 pub mod tense;
 pub mod time_count;

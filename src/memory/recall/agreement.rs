@@ -8,6 +8,10 @@
 //! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions count
 //! too, because people ask an assistant. A task does not need its answer in the memory. Sends no probe.
 //!
+//! Nothing supports a question about a person who neither speaks nor is named in the bank. A reply that leaves words
+//! out ("mine is at the embassy") holds the topics of the turn that it answers. A question for a price is supported by
+//! no part without a number.
+//!
 //! A word may be a topic and belong to a speaker's name, such as "kayak" where an Ann Kayak speaks. It is read as a
 //! name where it is written as one. Otherwise, if somebody said it, it is read both ways, and the better reading
 //! counts.
@@ -16,9 +20,14 @@
 //! questions from those without an answer and from questions of other dialogues. The constant of a task is set by hand.
 //! `docs/lab/recall.md` says how good the regression is on a dialogue that was left out.
 
+use std::collections::BTreeMap;
+
 use crate::{
     index::{FamiliarPart, FamiliarityResult, QuestionTopic, name_key},
-    language::question::{ParsedQuestion, QuestionType},
+    language::{
+        question::{ParsedQuestion, QuestionType},
+        replies::leaves_words_out,
+    },
 };
 use types::model::{Interval, canonical_name};
 
@@ -59,6 +68,10 @@ const TOPICS_TOGETHER: f64 = 2.12;
 /// The fit of the asker's best parts, if the asker is the bank's only person.
 const FIT_OF_ASKER: f64 = 1.43;
 
+/// The probability is at most this if the question names a person whom nobody mentions, or asks for a price where the
+/// best parts hold no number.
+const UNKNOWN: f64 = 0.1;
+
 /// The probability that the memory supports an answer; 0 for an empty bank. `closeness` puts a cosine
 /// on the model's scale: 0 if the two are unrelated, 1 if one answers the other.
 pub(super) fn agreement(
@@ -70,9 +83,46 @@ pub(super) fn agreement(
     if familiar.best.is_empty() {
         return 0.0;
     }
-    let as_names = agreement_of_reading(question, persons, familiar, &[], closeness);
+    let familiar = &with_answered_topics(familiar);
+    let most = if asks_for_unknown(question, persons, familiar) { UNKNOWN } else { 1.0 };
+    let as_names = agreement_of_reading(question, persons, familiar, &[], closeness).min(most);
     let Some((topics, words)) = speaker_names_as_topics(question, persons, familiar) else { return as_names };
-    as_names.max(agreement_of_reading(question, persons, &topics, &words, closeness))
+    as_names.max(agreement_of_reading(question, persons, &topics, &words, closeness).min(most))
+}
+
+/// Whether the question, if it is no task, names a person whom nobody mentions, or asks for a price where none of the
+/// best parts holds a number.
+fn asks_for_unknown(question: &ParsedQuestion<'_>, persons: &[String], familiar: &FamiliarityResult) -> bool {
+    let is_absent =
+        |word: &str| familiar.topics.iter().any(|topic| topic.is_name && topic.parts == 0 && topic.word == word);
+    let is_unknown = |person: &String| person.split(' ').all(is_absent);
+    let holds_number = |part: &FamiliarPart| {
+        part.unit.part(part.part).is_some_and(|body| body.text.contains(|c: char| c.is_numeric()))
+    };
+    let best = familiar.best.get(..TOGETHER).unwrap_or(&familiar.best);
+    !question.is_request()
+        && (persons.iter().any(is_unknown) || question.asks_price() && !best.iter().any(holds_number))
+}
+
+/// The parts, of which each reply that leaves words out also holds the topics of the turn that it answers.
+fn with_answered_topics(familiar: &FamiliarityResult) -> FamiliarityResult {
+    let place = |part: &FamiliarPart| {
+        let body = part.unit.part(part.part).filter(|body| body.range.is_none())?;
+        Some((part.unit.session().to_owned(), body.ordinal))
+    };
+    let best = familiar.best.get(..MAX_PARTS).unwrap_or(&familiar.best);
+    let turns: BTreeMap<_, &FamiliarPart> = best.iter().filter_map(|part| Some((place(part)?, part))).collect();
+    let mut with = familiar.clone();
+    for part in with.best.iter_mut().take(MAX_PARTS).filter(|part| !part.asks && !part.restated) {
+        let Some((session, ordinal)) = place(part) else { continue };
+        let before = ordinal.checked_sub(1).and_then(|ordinal| turns.get(&(session, ordinal)));
+        let Some(before) = before.filter(|before| before.speaker != part.speaker) else { continue };
+        let text = part.unit.part(part.part).map_or("", |body| body.text);
+        if leaves_words_out(text) {
+            part.topics |= before.topics;
+        }
+    }
+    with
 }
 
 /// The parts with the words of speakers' names as topics, and these words: those that somebody said and that the
@@ -378,6 +428,49 @@ mod tests {
         assert!(of(mine, [true, true], "Ann") > of(mine, [true, true], "Bot"));
         assert!(of(plain, [true, true], "Ann") < of(mine, [true, true], "Ann"));
         assert!(of("Should I take a ferry?", [false, false], "Bot") > 0.3, "what helps a task is enough");
+    }
+
+    #[test]
+    fn nothing_supports_a_question_about_somebody_whom_nobody_mentions() {
+        let of = |text: &str, mentioned: usize| {
+            let question = Question::new(Bank::parse("b").unwrap(), text);
+            let read = parse_question(&question).unwrap();
+            let persons = read.cues().participants.clone();
+            let topic =
+                |word: &str, parts, is_name| QuestionTopic { word: word.to_owned(), parts, rarity: 1.0, is_name };
+            let topics = vec![topic("passport", 1, false), topic("zoe", mentioned, true)];
+            let mut best = part(1, "Ann", false, 0.0, 0.9);
+            best.topics = 1;
+            let familiar =
+                FamiliarityResult { best: vec![best], topics, parts_total: 1, ..FamiliarityResult::default() };
+            agreement(&read, &persons, &familiar, &|cosine| cosine)
+        };
+        assert!(of("Where is Zoe's passport?", 0) <= UNKNOWN);
+        assert!(of("Where is Zoe's passport?", 1) > UNKNOWN);
+        assert!(of("Write a mail to Zoe about the passport.", 0) > UNKNOWN, "a task needs no mention");
+    }
+
+    #[test]
+    fn a_reply_that_leaves_words_out_holds_what_the_turn_before_it_says() {
+        let said = |id, speaker, ordinal, text: &str, topics| {
+            let mut one = part(id, speaker, false, 0.0, 0.5);
+            one.unit = changed(&one.unit, |unit| {
+                unit.parts[0].ordinal = ordinal;
+                text.clone_into(&mut unit.parts[0].text);
+            });
+            one.topics = topics;
+            one
+        };
+        let of = |reply: &str| {
+            let best = vec![said(1, "Ann", 0, "My passport is in the drawer.", 1), said(2, "Bob", 1, reply, 0)];
+            let topics = vec![QuestionTopic { word: "passport".to_owned(), parts: 1, rarity: 1.0, is_name: false }];
+            let question = Question::new(Bank::parse("b").unwrap(), "Where is Bob's passport?");
+            let read = parse_question(&question).unwrap();
+            let familiar = FamiliarityResult { best, topics, parts_total: 2, ..FamiliarityResult::default() };
+            agreement(&read, &read.cues().participants.clone(), &familiar, &|cosine| cosine)
+        };
+        let (mine, other) = (of("Mine is at the embassy."), of("The embassy is closed."));
+        assert!(mine > other + 0.3, "{mine} {other}");
     }
 
     #[test]

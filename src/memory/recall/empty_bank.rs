@@ -30,7 +30,7 @@ pub fn empty_bank_evidence(
     let token_budget::BudgetedEvidence { context, tokens, .. } = token_budget::fit_evidence(
         Vec::new(),
         &super::PartShares::of(&FamiliarityResult::default()),
-        &FamiliarityResult::default(),
+        (&FamiliarityResult::default(), &[]),
         settings.stop.most_tokens,
         Some(&reason),
     );

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::{
     BoxError, EvidenceCandidate, PartShares, RecallMemory,
-    cutoff::{self, CutoffResult},
+    cutoff::CutoffResult,
     reranker::{Reranker, rerank},
     speaker_shares,
 };
@@ -87,11 +87,7 @@ pub(super) fn first_hop(
     let reranked = reranked.map(|(model, settings)| rerank(&mut familiar, asked.read, model, settings));
     let impressions = PartShares::of(&familiar);
     if settings.first_hop == FirstHopMethod::Familiarity {
-        let (quoted, by_shares) = if speaker_shares::is_with_assistants(&familiar) {
-            (speaker_shares::by_shares(&familiar, asked.read.form(), settings), true)
-        } else {
-            (cutoff::above_cutoff(&familiar, asked.read.question_type(), settings), false)
-        };
+        let (quoted, by_shares) = speaker_shares::choose_parts(&familiar, asked.read, settings);
         let CutoffResult { parts, cutoff } = quoted;
         let question = asked.read.question();
         return Ok(FirstHopResult {

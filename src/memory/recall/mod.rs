@@ -64,6 +64,8 @@ pub use recall_memory::RecallMemory;
 pub use recollect::{EmbedFunction, RecallModels, recollect};
 pub use reranker::Reranker;
 pub use rules_planner::RulesPlanner;
-pub use speaker_shares::{QuotablePart, is_standing, is_with_assistants, line_tokens, share_tokens, task_bonus};
+pub use speaker_shares::{
+    QuotablePart, is_standing, line_tokens, share_tokens, shared_part, task_bonus, with_form_tokens,
+};
 pub use trace_text::{cue_text, provenance_text, render_trace};
 pub use turn_quotation::{CONTINUES, one_line, quote, quoted_lines, quoted_text, terminal_text, with_ids};

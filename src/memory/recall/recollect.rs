@@ -150,8 +150,13 @@ pub(super) fn recollection<'q>(
     let assembled = assemble::assemble(evidence.clone(), settings);
     let unsupported = abstention(&assembled, &stop_reason, sufficiency, first.familiar.own_topics(), settings);
     let most_tokens = settings.stop.most_tokens;
-    let BudgetedEvidence { ranked, context, tokens } =
-        token_budget::fit_evidence(assembled, &first.impressions, &first.familiar, most_tokens, unsupported.as_deref());
+    let BudgetedEvidence { ranked, context, tokens } = token_budget::fit_evidence(
+        assembled,
+        &first.impressions,
+        (&first.familiar, first.chosen.quoted()),
+        most_tokens,
+        unsupported.as_deref(),
+    );
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let quoted: QuotedUnits = ranked.iter().map(|r| (r.candidate.unit.id, r.candidate.excerpt.clone())).collect();
     let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
@@ -259,7 +264,7 @@ pub(super) fn asked_settings(question: &Question, settings: &RecallSettings) -> 
     match question.most_tokens {
         None => Ok(settings),
         Some(0) => Err(RecallError::NoTokens),
-        Some(most) if most as usize <= bound => Ok(settings.with_token_limit(most as usize)),
+        Some(most) if most as usize <= bound => Ok(settings.with_most_tokens(most as usize)),
         Some(most) => Err(RecallError::ManyTokens { most, bound }),
     }
 }

@@ -1,9 +1,11 @@
-//! Which parts are quoted in a bank where persons talk with assistants (decision 51).
+//! Which parts are quoted, by whose words a question asks for (decision 51).
 //!
-//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. What persons
-//! said and what programs said is ranked apart, and the form decides how they share the tokens, `recall.budget_tokens`.
-//! An assistant says far more than a person, so one ranking of both would mostly quote the assistant. For a task,
-//! recent parts and parts in which a person says what is wanted in general count more.
+//! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. A question
+//! in the third person is asked of all parts together, from the best down to the cutoff. Where persons talk with
+//! assistants, the other forms say how what persons said and what programs said share the tokens: an assistant says far
+//! more than a person, so one ranking of both would mostly quote the assistant. For a task, recent parts and parts in
+//! which a person says what is wanted in general count more. The less of a bank is an assistant's, the fewer tokens are
+//! shared, so that no single turn changes what is quoted.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,18 +14,21 @@ use std::{
 
 use regex::Regex;
 
-use super::cutoff::{CutoffResult, HEADING_TOKENS};
+use super::cutoff::{CutoffResult, HEADING_TOKENS, above_cutoff};
 use crate::{
     index::{FamiliarPart, FamiliarityResult},
-    language::{question::QuestionForm, token_count},
+    language::{
+        question::{ParsedQuestion, QuestionForm, QuestionType},
+        token_count,
+    },
 };
 use types::{
     config::{RecallSettings, TokenShareSettings},
     model::SpeakerKind,
 };
 
-/// At least an eighth of a bank's parts must be an assistant's: a program in a chat of people changes nothing.
-const ASSISTANT_DIVISOR: usize = 8;
+/// If at least this share of a bank's parts is an assistant's, all tokens are shared.
+const SHARED_FROM: f64 = 0.25;
 /// Tokens of a line besides its words.
 const LINE_TOKENS: usize = 4;
 
@@ -38,15 +43,77 @@ pub struct QuotablePart<H, U> {
     pub unit: U,
 }
 
-/// Whether persons talk with assistants in a bank.
+/// The part of the tokens that persons and assistants share, 0 to 1: 0 for a question in the third person, and in a
+/// bank where only persons speak, or only assistants.
 #[must_use]
-pub fn is_with_assistants(familiar: &FamiliarityResult) -> bool {
+pub fn shared_part(familiar: &FamiliarityResult, form: QuestionForm) -> f64 {
     let FamiliarityResult { assistants, parts_total, .. } = *familiar;
-    assistants * ASSISTANT_DIVISOR >= parts_total && (1..parts_total).contains(&assistants)
+    if form == QuestionForm::General || !(1..parts_total).contains(&assistants) {
+        return 0.0;
+    }
+    (assistants as f64 / parts_total as f64 / SHARED_FROM).min(1.0)
 }
 
-/// The parts that are quoted.
-pub(super) fn by_shares(familiar: &FamiliarityResult, form: QuestionForm, settings: &RecallSettings) -> CutoffResult {
+/// The settings with the tokens for a question of this form and type.
+#[must_use]
+pub fn with_form_tokens(form: QuestionForm, question_type: QuestionType, settings: &RecallSettings) -> RecallSettings {
+    let shares = &settings.shares;
+    let part = match (form, question_type) {
+        (QuestionForm::AboutMe, QuestionType::Time) => shares.time_tokens,
+        (QuestionForm::AboutMe, QuestionType::Single | QuestionType::Count) | (QuestionForm::Told, _) => {
+            shares.fact_tokens
+        }
+        (QuestionForm::Order | QuestionForm::Summary, _) => shares.overview_tokens,
+        _ => 1.0,
+    };
+    let budget_tokens = ((settings.budget_tokens as f64 * part) as usize).max(1);
+    RecallSettings { budget_tokens, ..settings.clone() }
+}
+
+/// The parts that are quoted, and whether any were chosen by shares.
+pub(super) fn choose_parts(
+    familiar: &FamiliarityResult,
+    question: &ParsedQuestion<'_>,
+    settings: &RecallSettings,
+) -> (CutoffResult, bool) {
+    let settings = settings.of_bank(familiar.tokens);
+    let (form, question_type) = (question.form(), question.question_type());
+    let shared = shared_part(familiar, form);
+    if shared <= 0.0 {
+        return (above_cutoff(familiar, question_type, &settings), false);
+    }
+    let mut within = with_form_tokens(form, question_type, &settings);
+    within.budget_tokens = ((within.budget_tokens as f64 * shared) as usize).max(1);
+    let by_shares = by_shares(familiar, form, &within);
+    if shared >= 1.0 {
+        return (by_shares, true);
+    }
+    let above = above_cutoff(familiar, question_type, &settings);
+    (join_parts(familiar, by_shares, above, 1.0 - shared), true)
+}
+
+/// The parts of both choices: all of the first, and of the second the best with this share of its tokens.
+fn join_parts(familiar: &FamiliarityResult, first: CutoffResult, second: CutoffResult, share: f64) -> CutoffResult {
+    let tokens =
+        |at: usize| familiar.best.get(at).and_then(|part| part.unit.part(part.part)).map_or(0, |b| line_tokens(b.text));
+    let most = share * second.parts.iter().map(|(at, _)| tokens(*at)).sum::<usize>() as f64;
+    let mut parts = first.parts;
+    let chosen: BTreeSet<usize> = parts.iter().map(|(at, _)| *at).collect();
+    let mut spent = 0.0;
+    for (at, of_best) in second.parts {
+        spent += tokens(at) as f64;
+        if spent > most {
+            break;
+        }
+        if !chosen.contains(&at) {
+            parts.push((at, of_best));
+        }
+    }
+    CutoffResult { parts, cutoff: second.cutoff }
+}
+
+/// The parts that are quoted where all tokens are shared.
+fn by_shares(familiar: &FamiliarityResult, form: QuestionForm, settings: &RecallSettings) -> CutoffResult {
     let scored = match form {
         QuestionForm::Task => rank_parts(familiar, bonus(familiar, &settings.shares)),
         _ => rank_parts(familiar, |_| 0.0),
@@ -128,7 +195,7 @@ fn share(form: QuestionForm, settings: &TokenShareSettings) -> f64 {
         QuestionForm::Order => settings.order,
         QuestionForm::Summary => settings.summary,
         QuestionForm::Told => settings.told,
-        QuestionForm::Task => settings.task,
+        QuestionForm::Task | QuestionForm::General => settings.task,
     }
 }
 
@@ -190,8 +257,11 @@ static STANDING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recall::tests::{familiar_part, said, settings};
-    use types::model::Score;
+    use crate::recall::{
+        question_cues::parse_question,
+        tests::{familiar_part, said, settings},
+    };
+    use types::model::{Bank, Question, Score};
 
     /// What is quoted of parts, (session, time, speaker, text, score), by their numbers.
     fn quoted(parts: &[(&str, &str, &str, &str, f64)], form: QuestionForm, settings: &RecallSettings) -> Vec<usize> {
@@ -230,20 +300,67 @@ mod tests {
         assert_eq!(quoted(&wishes("Assistant", 0.50), QuestionForm::Task, &settings), [0, 1], "no person's wish");
     }
 
-    #[test]
-    fn the_parts_fill_the_tokens_that_a_question_asks_for() {
+    /// Parts of `persons` persons' turns and `assistants` of an assistant, in the order of their scores.
+    fn mixed(persons: usize, assistants: usize) -> FamiliarityResult {
         let text = "The ferry leaves the northern pier at noon and is back in the harbour by evening.";
-        let parts = [("s", "2024-05-01T10:00:00Z", "Ann", text, 0.5); 200];
-        let settings = RecallSettings { budget: 200, ..settings() };
-        for most in [300, 1_000, 6_000] {
-            let tokens = settings.budget_tokens * most / settings.stop.most_tokens - HEADING_TOKENS as usize;
-            let expected = tokens / (token_count::count_tokens(text) + LINE_TOKENS);
-            assert_eq!(
-                quoted(&parts, QuestionForm::AboutMe, &settings.with_token_limit(most)).len(),
-                expected,
-                "{most}"
-            );
+        let part = |at: usize, speaker: &str| {
+            let score = 1.0 - at as f64 / 200.0;
+            familiar_part(&said(at as u64, "s", "2024-05-01T10:00:00Z", speaker, text), Score::from_f64(score))
+        };
+        let mut best: Vec<FamiliarPart> = (0..persons).map(|at| part(2 * at, "Ann")).collect();
+        best.extend((0..assistants).map(|at| part(2 * at + 1, "Assistant")));
+        best.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let parts_total = best.len();
+        FamiliarityResult { parts_total, best, assistants, tokens: 1e6, zero: 0.0, ..FamiliarityResult::default() }
+    }
+
+    fn chosen(familiar: &FamiliarityResult, text: &str) -> BTreeSet<u64> {
+        let question = Question::new(Bank::parse("b").unwrap(), text);
+        let read = parse_question(&question).unwrap();
+        let (CutoffResult { parts, .. }, _) = choose_parts(familiar, &read, &settings());
+        parts.into_iter().map(|(at, _)| familiar.best[at].unit.id.0).collect()
+    }
+
+    #[test]
+    fn one_more_turn_of_an_assistant_changes_little_of_what_is_quoted() {
+        for text in ["When did I take the ferry?", "Write me a plan for the ferry.", "When does the ferry leave?"] {
+            let mut before = chosen(&mixed(90, 0), text);
+            for assistants in 1..90 {
+                let now = chosen(&mixed(90, assistants), text);
+                let changed = now.symmetric_difference(&before).count();
+                assert!(changed <= 6, "{text} {assistants}: {changed} of {} changed", now.len());
+                before = now;
+            }
         }
+    }
+
+    #[test]
+    fn a_question_in_the_third_person_is_asked_of_all_parts_together() {
+        let familiar = mixed(40, 60);
+        assert_eq!(shared_part(&familiar, QuestionForm::General), 0.0);
+        assert_eq!(shared_part(&familiar, QuestionForm::AboutMe), 1.0);
+        assert_eq!(shared_part(&mixed(90, 10), QuestionForm::AboutMe), 0.4);
+        assert_eq!(shared_part(&mixed(0, 10), QuestionForm::AboutMe), 0.0, "only an assistant speaks");
+        let quoted = chosen(&familiar, "When does the ferry leave?");
+        let best: BTreeSet<u64> = familiar.best.iter().take(quoted.len()).map(|part| part.unit.id.0).collect();
+        assert_eq!(quoted, best);
+        let of_me = chosen(&familiar, "Where did I take the ferry?");
+        assert!(of_me.iter().filter(|id| *id % 2 == 0).count() * 10 >= of_me.len() * 8, "{of_me:?}");
+    }
+
+    #[test]
+    fn a_fact_has_fewer_tokens_than_a_summary_and_a_small_bank_fewer_than_a_large_one() {
+        let settings = settings();
+        let of = |form, question_type| with_form_tokens(form, question_type, &settings).budget_tokens;
+        use QuestionForm::{AboutMe, Summary, Task, Told};
+        assert_eq!(of(AboutMe, QuestionType::Time), 736);
+        assert_eq!([of(AboutMe, QuestionType::Single), of(Told, QuestionType::List)], [1_104; 2]);
+        assert_eq!([of(AboutMe, QuestionType::List), of(Task, QuestionType::Single)], [1_472; 2]);
+        assert_eq!(of(Summary, QuestionType::Inference), 2_208);
+        let small = settings.of_bank(settings.familiarity.scale_tokens as f64 / 4.0);
+        assert_eq!((small.budget_tokens, small.stop.most_tokens), (736, 1_500));
+        assert_eq!(settings.of_bank(1e9), settings);
+        assert_eq!(settings.of_bank(1.0).stop.most_tokens, settings.stop.least_tokens);
     }
 
     #[test]

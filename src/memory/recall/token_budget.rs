@@ -1,12 +1,12 @@
 //! The parts of the evidence that fit into the tokens of a context (decision 52).
 //!
-//! In: the evidence in its final order, how familiar its parts are, and the most tokens. Out: the evidence with the
-//! most familiar parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit
+//! In: the evidence in its final order, the parts that the first hop chose, and the most tokens. Out: the evidence with the
+//! first parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit
 //! is left out if none of it fits. If nothing supports the question, the line that says so counts as well: without room
 //! for its reason it stands alone, and without room for that the context is empty. Tokens are counted with the o200k
 //! vocabulary, headings included.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     PartShares, RankedCandidate,
@@ -38,11 +38,22 @@ pub(super) struct BudgetedEvidence {
 pub(super) fn fit_evidence(
     ranked: Vec<RankedCandidate>,
     impressions: &PartShares,
-    familiar: &FamiliarityResult,
+    (familiar, chosen): (&FamiliarityResult, &[(usize, f64)]),
     most_tokens: usize,
     unsupported: Option<&str>,
 ) -> BudgetedEvidence {
     let mut quotes = quote_candidates(&ranked, impressions);
+    let place = |at: usize| {
+        let part = familiar.best.get(at)?;
+        Some((part.unit.id, part.part))
+    };
+    let places: BTreeMap<_, usize> = chosen.iter().filter_map(|(at, _)| place(*at)).zip(0..).collect();
+    // Where persons and assistants share the tokens, the best parts of each come first, not the most familiar ones.
+    // What expansion added lies below the cutoff, and comes last.
+    quotes.sort_by_key(|quote| {
+        let unit = ranked.get(quote.unit).map(|one| one.candidate.unit.id);
+        unit.zip(quote.part).and_then(|key| places.get(&key)).copied().unwrap_or(usize::MAX)
+    });
     let mut spent = 0;
     let mut headings = BTreeSet::new();
     let first_too_many = quotes.iter().position(|quote| {
@@ -200,7 +211,7 @@ mod tests {
             RankedCandidate { candidate: found, rho: score(at) }
         };
         let ranked = units.iter().enumerate().map(ranked).collect();
-        fit_evidence(ranked, &PartShares::of(&familiar), &familiar, most_tokens, unsupported)
+        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), most_tokens, unsupported)
     }
 
     const FIRST: &str = "## 1 May 2024, 10:00\nAnn: The red kayak is in the boathouse.\n";

@@ -69,9 +69,18 @@ pub struct TokenShareSettings {
     /// Of a question for what the assistant said.
     #[schemars(range(min = 0, max = 1))]
     pub told: f64,
-    /// Of a task, and of any other question.
+    /// Of a task. Any other question is asked of all parts together.
     #[schemars(range(min = 0, max = 1))]
     pub task: f64,
+    /// The part of `recall.budget_tokens` that a question for one fact has.
+    #[schemars(range(min = 0.01, max = 100))]
+    pub fact_tokens: f64,
+    /// The part of `recall.budget_tokens` that a question for a time has.
+    #[schemars(range(min = 0.01, max = 100))]
+    pub time_tokens: f64,
+    /// The part of `recall.budget_tokens` that a question for a summary or an order has.
+    #[schemars(range(min = 0.01, max = 100))]
+    pub overview_tokens: f64,
     /// For a task, added to the score of a part of the last session; less to one of an earlier session.
     #[schemars(range(min = 0, max = 1_000))]
     pub recent: f64,
@@ -187,8 +196,8 @@ pub struct RecallSettings {
     /// Most units of an answer.
     #[schemars(range(min = 1, max = 1_000))]
     pub budget: usize,
-    /// About how many tokens a context has, on average over questions. A question that says another
-    /// `most_tokens` than `recall.stop.most_tokens` changes it in proportion.
+    /// About how many tokens a context has, on average over questions; fewer in a bank that has fewer tokens than
+    /// `recall.familiarity.scale_tokens`.
     #[schemars(range(min = 50, max = 1_000_000))]
     pub budget_tokens: usize,
     /// Weight of the cosine of question and unit in the evidence order (λq in the paper).
@@ -274,14 +283,23 @@ impl RecallSettings {
         Ok(settings)
     }
 
-    /// The settings for a question that names the maximum number of tokens in its context; the other settings change in
-    /// proportion.
+    /// The settings for a question that names the most tokens of its context.
     #[must_use]
-    pub fn with_token_limit(&self, most_tokens: usize) -> Self {
+    pub fn with_most_tokens(&self, most_tokens: usize) -> Self {
         let mut settings = self.clone();
-        settings.budget_tokens = (self.budget_tokens * most_tokens / self.stop.most_tokens.max(1)).max(1);
         settings.stop.most_tokens = most_tokens;
-        settings.stop.least_tokens = self.stop.least_tokens.min(most_tokens);
+        settings
+    }
+
+    /// The settings for a bank of about this many tokens: a small bank has fewer parts that resemble a question, so the
+    /// tokens shrink with the square root of its size.
+    #[must_use]
+    pub fn of_bank(&self, tokens: f64) -> Self {
+        let full = self.familiarity.scale_tokens.max(1) as f64;
+        let scaled = |most: usize| ((most as f64 * (tokens / full).clamp(0.0, 1.0).sqrt()).ceil() as usize).max(1);
+        let mut settings = self.clone();
+        settings.budget_tokens = scaled(self.budget_tokens);
+        settings.stop.most_tokens = scaled(self.stop.most_tokens).max(self.stop.least_tokens);
         settings
     }
 }

@@ -458,6 +458,7 @@ impl FamiliarityScan {
             parts_total: self.total,
             scored: self.parts.len(),
             assistants: self.assistants,
+            tokens: self.tokens,
             topics,
             only_person: self.only_person.take(),
             unknown_asker,

@@ -12,6 +12,7 @@ use super::{
     keywords::keywords,
     question_form,
     question_names::{NameClass, name_runs, names, opens_sentence},
+    question_type::asks_price,
     question_words::{QuestionWord, is_weak_word, is_within, words},
     quoted_ranges::quoted_ranges,
     statement::QuestionClause,
@@ -162,6 +163,12 @@ impl<'q> ParsedQuestion<'q> {
     #[must_use]
     pub fn is_request(&self) -> bool {
         question_form::is_request(self.text())
+    }
+
+    /// Whether it asks what something costs.
+    #[must_use]
+    pub fn asks_price(&self) -> bool {
+        self.language.unwrap_or_default().is_english() && asks_price(self.text())
     }
 
     /// What kind of answer it wants.

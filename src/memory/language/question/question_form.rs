@@ -1,7 +1,7 @@
 //! The form of a question to a memory of conversations with an assistant: whose words it asks for.
 //!
-//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language; a task if
-//! no other form is recognised. The memory is not read.
+//! In: the question's wording. Out: one form, by general rules of English or the phrases of another language. The
+//! memory is not read.
 
 use std::sync::LazyLock;
 
@@ -21,6 +21,8 @@ pub enum QuestionForm {
     Summary,
     /// What the assistant said.
     Told,
+    /// Something about anyone or anything, whoever said it: one question in the third person.
+    General,
     /// Something to do: advice, a text, a plan. What was said before helps, but does not hold the answer.
     #[default]
     Task,
@@ -37,7 +39,13 @@ impl QuestionForm {
         match question_intent(question, language) {
             Some(QuestionIntent::Summary) if of_me => Self::Summary,
             Some(QuestionIntent::Order) if of_me => Self::Order,
-            _ if of_me && question.trim_end().ends_with(is_asking_mark) => Self::AboutMe,
+            _ if question.trim_end().ends_with(is_asking_mark) => {
+                if of_me {
+                    Self::AboutMe
+                } else {
+                    Self::General
+                }
+            }
             _ => Self::Task,
         }
     }
@@ -57,6 +65,8 @@ impl QuestionForm {
             Self::Told
         } else if is_about_me(&plain, &asked) && !is(&ADVICE, &plain) {
             Self::AboutMe
+        } else if !of_me && !is(&SPOKEN_TO, &plain) && !is_request(question) && is_one_short_question(&plain) {
+            Self::General
         } else {
             Self::Task
         }
@@ -71,21 +81,27 @@ pub(super) fn is_request(question: &str) -> bool {
 
 /// One short question in the first person.
 fn is_about_me(plain: &str, asked: &str) -> bool {
+    is_one_short_question(plain) && FIRST_PERSON.as_ref().is_some_and(|pattern| pattern.is_match(asked))
+}
+
+/// One sentence, which asks, of at most [`MAX_WORDS`] words.
+fn is_one_short_question(plain: &str) -> bool {
     let ends = plain.char_indices().filter(|(at, c)| {
         let after = plain.get(at + c.len_utf8()..).unwrap_or_default();
         matches!(c, '.' | '!' | '?') && (after.is_empty() || after.starts_with(char::is_whitespace))
     });
-    let first_person = FIRST_PERSON.as_ref().is_some_and(|pattern| pattern.is_match(asked));
-    plain.ends_with('?') && ends.count() <= 1 && plain.split_whitespace().count() <= MAX_WORDS && first_person
+    plain.ends_with('?') && ends.count() <= 1 && plain.split_whitespace().count() <= MAX_WORDS
 }
 
-/// The maximum number of words in a question about the asker.
+/// The maximum number of words in a question that is no task.
 const MAX_WORDS: usize = 45;
 
 /// `None` only if a pattern were malformed, which a test rules out.
 type QuestionPattern = LazyLock<Option<Regex>>;
 
 static FIRST_PERSON: QuestionPattern = LazyLock::new(|| Regex::new(r"\b(?:i|i'm|i've|i'd|my|me|mine|we|our)\b").ok());
+/// Words to an assistant.
+static SPOKEN_TO: QuestionPattern = LazyLock::new(|| Regex::new(r"\b(?:you|your|yours|us|let's)\b").ok());
 /// Words that only make a question polite; the "me" in them is not what is asked about.
 static POLITE: QuestionPattern = LazyLock::new(|| {
     Regex::new(r"^(?:can|could|will|would) you(?: please)?(?: (?:give|tell|show|help|remind) me)?").ok()
@@ -122,7 +138,7 @@ mod tests {
     #[test]
     fn every_pattern_is_well_formed() {
         assert!(
-            [&FIRST_PERSON, &POLITE, &SUMMARY, &ORDER, &TOLD, &ADVICE, &HELP]
+            [&FIRST_PERSON, &SPOKEN_TO, &POLITE, &SUMMARY, &ORDER, &TOLD, &ADVICE, &HELP]
                 .into_iter()
                 .all(|pattern| pattern.is_some())
         );
@@ -147,7 +163,7 @@ mod tests {
 
     #[test]
     fn forms() {
-        use QuestionForm::{AboutMe, Order, Summary, Task, Told};
+        use QuestionForm::{AboutMe, General, Order, Summary, Task, Told};
         for (question, form) in [
             ("When did I move to Lisbon?", AboutMe),
             ("Where do I keep my kayak?", AboutMe),
@@ -161,7 +177,13 @@ mod tests {
             ("How should I oil the hull?", Task),
             ("Write a mail to my landlord.", Task),
             ("Could you draft a plan for my week?", Task),
-            ("Who repairs accordions?", Task),
+            ("Who repairs accordions?", General),
+            ("On March 13, which friend did Lu contact during his lunch break, and why?", General),
+            ("What did the electrician do last week?", General),
+            ("What's next? The hull is dry.", Task),
+            ("What's the next step for us?", Task),
+            ("What do you need for the plan?", Task),
+            ("The bench press changes are in.", Task),
             ("", Task),
         ] {
             assert_eq!(QuestionForm::of(question), form, "{question}");

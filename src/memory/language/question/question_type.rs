@@ -96,6 +96,20 @@ const PATTERNS_BY_TYPE: &[(QuestionType, &str)] = {
 };
 
 /// The compiled patterns; a test checks that all of them compile.
+/// Whether an English wording asks what something costs.
+pub(super) fn asks_price(question: &str) -> bool {
+    let plain = without_quotes(question).to_lowercase();
+    PRICE.as_ref().is_some_and(|pattern| pattern.is_match(&plain))
+}
+
+/// `None` only if the pattern were malformed, which a test rules out.
+static PRICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^(?:and |so )?(?:how (?:much|expensive)\b.*\b(?:cost|costs|pay|pays|paid|spend|spent|charge|charged|is|are|was|were|rent|fee|salary|earn|earns|earned)\b|what(?:'s|’s| is| was| are| were| does| did| do)\b.*\b(?:price|cost|costs|rent|fee|fees|salary)\b)",
+    )
+    .ok()
+});
+
 static PATTERNS: LazyLock<Vec<(QuestionType, Regex)>> = LazyLock::new(|| {
     PATTERNS_BY_TYPE.iter().filter_map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?))).collect()
 });
@@ -113,6 +127,21 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         assert_eq!(PATTERNS.len(), PATTERNS_BY_TYPE.len());
+        assert!(PRICE.is_some());
+    }
+
+    #[test]
+    fn what_something_costs() {
+        for (question, price) in [
+            ("How much does the flat cost?", true),
+            ("What's the rent of the flat?", true),
+            ("What did the dentist charge as a fee?", true),
+            ("How much did Bo pay for the boat?", true),
+            ("What is the flat like?", false),
+            ("How many flats did they see?", false),
+        ] {
+            assert_eq!(asks_price(question), price, "{question}");
+        }
     }
 
     #[test]

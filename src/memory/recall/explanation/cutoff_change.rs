@@ -1,12 +1,11 @@
 //! What would have changed a cutoff.
 //!
-//! In: a first hop by familiarity, and a part that it did not quote. Out: the number of tokens, or the setting, with
-//! which it would quote the part. The same choice is made again with other settings; no formula is repeated here.
+//! In: a first hop by familiarity, and a part that it did not quote. Out: the settings with which it would quote the
+//! part. The same choice is made again with other settings; no formula is repeated here.
 
 use crate::{
     index::FamiliarityResult,
     recall::{
-        cutoff,
         first_hop::{FirstHopResult, PartChoice},
         recollection::Recollection,
         speaker_shares,
@@ -24,8 +23,8 @@ const SHARE_DIGITS: f64 = 10_000.0;
 /// The changes with which the first hop would quote a part.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct CutoffChange {
-    /// The least `most_tokens` of the question.
-    pub(super) most_tokens: Option<usize>,
+    /// The least `recall.budget_tokens`.
+    pub(super) budget_tokens: Option<usize>,
     /// The greatest `recall.stop.share`.
     pub(super) share: Option<f64>,
 }
@@ -39,9 +38,9 @@ impl CutoffChange {
         if at >= familiar.best.len() {
             return Self::default();
         }
-        let (least, bound) = (settings.stop.most_tokens, settings.stop.bound_tokens);
-        let within = |tokens: usize| quotes(&settings.with_token_limit(tokens));
-        let most_tokens = (least < bound && within(bound)).then(|| {
+        let (least, bound) = (settings.budget_tokens, settings.stop.bound_tokens);
+        let within = |budget_tokens: usize| quotes(&RecallSettings { budget_tokens, ..settings.clone() });
+        let budget_tokens = (least < bound && within(bound)).then(|| {
             let (mut too_few, mut enough) = (least, bound);
             while enough - too_few > 1 {
                 let middle = too_few.midpoint(enough);
@@ -63,12 +62,12 @@ impl CutoffChange {
             }
             (enough * SHARE_DIGITS).floor() / SHARE_DIGITS
         });
-        Self { most_tokens, share }
+        Self { budget_tokens, share }
     }
 
     /// The same in words; `None` if no such change is enough.
     pub(super) fn in_words(self) -> Option<String> {
-        let tokens = self.most_tokens.map(|tokens| format!("with most_tokens of {tokens} or more in the question"));
+        let tokens = self.budget_tokens.map(|tokens| format!("with recall.budget_tokens of {tokens} or more"));
         let share = self.share.map(|share| format!("with recall.stop.share of {share} or less"));
         let ways: Vec<String> = tokens.into_iter().chain(share).collect();
         (!ways.is_empty()).then(|| format!("The first hop would quote it {}.", ways.join(", or ")))
@@ -85,8 +84,9 @@ fn quotes(
 ) -> bool {
     let quoted = match chosen {
         PartChoice::ByChannels => return false,
-        PartChoice::ByShares(_) => speaker_shares::by_shares(familiar, found.read.form(), settings),
-        PartChoice::AboveCutoff(..) => cutoff::above_cutoff(familiar, found.read.question_type(), settings),
+        PartChoice::ByShares(_) | PartChoice::AboveCutoff(..) => {
+            speaker_shares::choose_parts(familiar, &found.read, settings).0
+        }
     };
     quoted.parts.iter().any(|(quoted, _)| *quoted == at)
 }

@@ -215,7 +215,7 @@ impl PartExplainer<'_> {
         }
         let change = self.index().map_or(CutoffChange::default(), |at| CutoffChange::of(self.found, at));
         let change_in_words = change.in_words().unwrap_or_else(|| {
-            "Neither most_tokens nor recall.stop.share alone is enough; a question in words nearer to its own scores it \
+            "Neither recall.budget_tokens nor recall.stop.share alone is enough; a question in words nearer to its own scores it \
              higher.".to_owned()
         });
         let step = step(ExplanationStepState::Failed, sentence).change(change_in_words);
@@ -223,8 +223,8 @@ impl PartExplainer<'_> {
             Some(share) => step.with("quoted_with_share", share),
             None => step,
         };
-        match change.most_tokens {
-            Some(tokens) => step.with("quoted_with_most_tokens", tokens),
+        match change.budget_tokens {
+            Some(tokens) => step.with("quoted_with_budget_tokens", tokens),
             None => step,
         }
     }

@@ -47,11 +47,11 @@ fn two_shares_are_written_so_that_they_differ() {
 
 #[test]
 fn a_change_names_only_what_would_be_enough() {
-    let words = |most_tokens, share| CutoffChange { most_tokens, share }.in_words();
+    let words = |budget_tokens, share| CutoffChange { budget_tokens, share }.in_words();
     assert_eq!(words(None, None), None);
     let both = words(Some(2_400), Some(0.31)).unwrap();
     assert!(
-        both.contains("most_tokens of 2400 or more") && both.contains("recall.stop.share of 0.31 or less"),
+        both.contains("recall.budget_tokens of 2400 or more") && both.contains("recall.stop.share of 0.31 or less"),
         "{both}"
     );
     assert!(!words(Some(2_400), None).unwrap().contains("share"));
