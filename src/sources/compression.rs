@@ -1,6 +1,6 @@
 //! Unpacks files that were compressed individually.
 //!
-//! In: a stream of bytes. Out: the same bytes or, if they begin like gzip, the unpacked bytes. A stream that begins
+//! In: a stream of bytes. Out: the same bytes or, if they begin like gzip or zstd, the unpacked bytes. A stream that begins
 //! like another known compression, or like an archive, is an error that says what to do, since such bytes are not text
 //! in any format. Never holds more than a chunk.
 
@@ -13,19 +13,19 @@ use std::{
 use flate2::bufread::MultiGzDecoder;
 
 const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// The first bytes of other compressed files, and what messages call them.
-const OTHERS: [(&[u8], &str); 4] = [
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
+const OTHERS: [(&[u8], &str); 3] = [
     (b"\xfd7zXZ\0", "compressed with xz"),
     (b"7z\xbc\xaf\x27\x1c", "an archive of 7-Zip"),
     (b"PK\x03\x04", "a zip archive"),
 ];
 /// The length of the longest of these.
 const BEGINNING_BYTES: u64 = 6;
-/// The suffix of files in gzip.
-const ENDING: &str = ".gz";
+/// The suffixes of files in gzip and in zstd.
+const ENDINGS: [&str; 2] = [".gz", ".zst"];
 
-/// The content of a stream, unpacked if it is in gzip.
+/// The content of a stream, unpacked if it is in gzip or in zstd.
 ///
 /// # Errors
 /// When the stream cannot be read, or is compressed in another way.
@@ -39,8 +39,11 @@ pub(super) fn decompressed(mut input: Box<dyn Read + Send>) -> io::Result<Box<dy
     if let Some(what) = other.or(is_bzip2.then_some("compressed with bzip2")) {
         return Err(io::Error::other(format!("it is {what}; unpack it and name what was inside")));
     }
-    let is_gzip = start.starts_with(GZIP);
+    let (is_gzip, is_zstd) = (start.starts_with(GZIP), start.starts_with(ZSTD));
     let input = Cursor::new(start).chain(input);
+    if is_zstd {
+        return Ok(Box::new(zstd::stream::read::Decoder::new(input)?));
+    }
     Ok(if is_gzip { Box::new(MultiGzDecoder::new(BufReader::new(input))) } else { Box::new(input) })
 }
 
@@ -63,9 +66,10 @@ pub(super) fn decompressed_bytes(path: &Path, bytes: u64) -> io::Result<u64> {
     Ok(u32::from_le_bytes(size).into())
 }
 
-/// A file's name without the suffix of gzip.
+/// A file's name without the suffix of gzip or zstd.
 pub(super) fn without_ending(name: &str) -> &str {
-    name.strip_suffix(ENDING).filter(|name| !name.is_empty()).unwrap_or(name)
+    let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
+    stem.filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -96,6 +100,9 @@ mod tests {
             // Files that were joined, as `cat` does.
             assert_eq!(read(&[gzip(text), gzip(b"more")].concat()).unwrap(), [text, b"more"].concat());
         }
+        for text in [&b""[..], b"{}\n"] {
+            assert_eq!(read(&zstd::encode_all(text, 1).unwrap()).unwrap(), text);
+        }
         for (beginning, what) in OTHERS.into_iter().chain([(&b"BZh91AY"[..], "compressed with bzip2")]) {
             let problem = read(&[beginning, b"rest"].concat()).unwrap_err().to_string();
             assert!(problem.contains(what) && problem.contains("; unpack it"), "{problem}");
@@ -110,6 +117,7 @@ mod tests {
         let bytes = file.as_file().metadata().unwrap().len();
         assert_eq!(decompressed_bytes(file.path(), bytes).unwrap(), 5_000);
         assert_eq!(without_ending("result.json.gz"), "result.json");
+        assert_eq!(without_ending("rollout.jsonl.zst"), "rollout.jsonl");
         assert_eq!(without_ending(".gz"), ".gz");
     }
 }

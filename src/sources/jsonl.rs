@@ -371,7 +371,8 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all(text.as_bytes()).unwrap();
         assert_eq!(read(&gzip.finish().unwrap(), None), read(text.as_bytes(), None));
-        for (start, what) in [(&b"\x28\xb5\x2f\xfd"[..], "zstd"), (b"PK\x03\x04", "zip archive")] {
+        assert_eq!(read(&zstd::encode_all(text.as_bytes(), 1).unwrap(), None), read(text.as_bytes(), None));
+        for (start, what) in [(&b"\xfd7zXZ\0"[..], "xz"), (b"PK\x03\x04", "zip archive")] {
             let (_file, settings) = file(&[start, b"\0\0\0\0"].concat());
             let problem = JsonlSource::open(&settings, None).err().unwrap();
             let cause = std::error::Error::source(&problem).unwrap().to_string();

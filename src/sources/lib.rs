@@ -8,7 +8,8 @@
 //! export and builds on `chat`, the part that all such platforms share. `formats` lists these constants and recognises
 //! the format of a file. `turn_source` is the interface; `summary` says what a source holds; `turn_queue` holds a file
 //! that is read whole; `lines` splits a file into lines; `compression` unpacks it; `utf16` decodes it; `live` follows
-//! platforms live; `end_mark` closes a finished origin; `zone` reads times without a time zone.
+//! platforms live; `sqlite_copy` opens
+//! a copy of a database; `end_mark` closes a finished origin; `zone` reads times without a time zone.
 
 mod chat;
 mod compression;
@@ -18,6 +19,8 @@ mod format;
 mod formats;
 mod lines;
 pub mod live;
+#[cfg(any(feature = "imessage", feature = "opencode"))]
+mod sqlite_copy;
 mod summary;
 mod trimmed_text;
 mod turn_queue;
@@ -38,6 +41,7 @@ mod signal;
 mod slack;
 mod teams;
 mod telegram;
+mod transcripts;
 mod whatsapp;
 mod zulip;
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::transcript_message::TranscriptMessage;
 use types::model::{Attachment, DeadLetter, EventTime};
 
 /// What a reader found next.
@@ -12,6 +13,15 @@ use types::model::{Attachment, DeadLetter, EventTime};
 pub enum ChatItem {
     /// Something was said, or said differently (a higher version).
     Message(Box<ChatMessage>),
+    /// Something was said to an assistant, or by it.
+    Transcript {
+        /// What it belongs to: the project, which decides the bank.
+        project: Arc<Conversation>,
+        /// Who said it.
+        author: Account,
+        /// What was said.
+        message: Box<TranscriptMessage>,
+    },
     /// The platform says that a message was deleted.
     Deletion {
         /// Where it was said.
@@ -52,6 +62,8 @@ pub enum SkipReason {
     UnsupportedKind(String),
     /// A message of another workspace than the source's.
     Elsewhere,
+    /// A part of a transcript that is neither typed nor answered, with its kind, such as a tool's output.
+    NotTalk(&'static str),
 }
 
 impl SkipReason {
@@ -64,6 +76,7 @@ impl SkipReason {
             Self::Encrypted => "encrypted",
             Self::Unsupported | Self::UnsupportedKind(_) => "unsupported",
             Self::Elsewhere => "of another workspace",
+            Self::NotTalk(kind) => kind,
         }
     }
 

@@ -32,6 +32,11 @@ pub trait ChatReader: Send {
         None
     }
 
+    /// The bank template if the user names none; `None` puts each conversation behind the format's name.
+    fn default_bank(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The unread parts of messages that were otherwise read, counted by name.
     fn unread(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()

@@ -39,7 +39,11 @@ impl ChatSource {
         settings: &SourceSettings,
         format: &str,
     ) -> Result<Self, SourceError> {
-        Ok(Self { reader, turns: TurnMaker::new(settings, format)?, marks: None, failed: None, nothing: None })
+        let mut settings = settings.clone();
+        if let Some(bank) = reader.default_bank().filter(|_| settings.bank.is_empty()) {
+            settings.bank = bank.to_owned();
+        }
+        Ok(Self { reader, turns: TurnMaker::new(&settings, format)?, marks: None, failed: None, nothing: None })
     }
 
     /// The source for a file that does not look like its format: it ends with the error `nothing` if the reader finds

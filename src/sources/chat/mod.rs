@@ -12,7 +12,8 @@
 //! `json_files` those of several. `record_form` lists the fields of a format's records, `record_check` checks a record
 //! against that list, and `unlisted_fields` finds fields that are not in it; `unread_counts` counts unread fields.
 //! `positional_ids` makes ids for platforms that have none; `shared_file` names shared files; `foreign_months` reads
-//! foreign month names; `html_text` turns HTML into text. For an export that is not in order of time,
+//! foreign month names; `html_text` turns HTML into text; `transcript_message` is a message that an assistant's program
+//! wrote down. For an export that is not in order of time,
 //! `time_ordered_reader` returns the messages oldest first, using `time_sorter`.
 
 mod assigned_names;
@@ -38,6 +39,7 @@ mod speaker_names;
 mod tarball;
 mod time_ordered_reader;
 mod time_sorter;
+mod transcript_message;
 mod turn_maker;
 mod unlisted_fields;
 mod unread_counts;
@@ -64,5 +66,6 @@ pub(crate) use routing::names_conversation;
 pub(crate) use shared_file::{media_kind, shared_file};
 pub(crate) use time_ordered_reader::{TimeOrderedReader, UnorderedReader};
 pub(crate) use time_sorter::{TimeSorter, TimedRecord};
+pub(crate) use transcript_message::{TranscriptMessage, TranscriptRole};
 pub(crate) use turn_maker::TurnMaker;
 pub(crate) use unread_counts::UnreadCounts;

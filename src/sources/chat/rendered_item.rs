@@ -27,6 +27,10 @@ pub(crate) fn items_of(reader: &mut dyn ChatReader) -> Vec<ChatItem> {
 pub(super) fn line_of(item: &ChatItem) -> String {
     match item {
         ChatItem::Message(message) => line_of_message(message),
+        ChatItem::Transcript { project, author, message } => {
+            let (time, text) = (message.time, &message.text);
+            format!("{} {time} {} in {}/{}: {text}", message.key(), author.name, project.name, message.thread)
+        }
         ChatItem::Deletion { id, version, .. } => format!("deletion {id} {version:?}"),
         ChatItem::Skip(skip) => format!("skip {}", skip.name()),
         ChatItem::Reject { letter, .. } => {

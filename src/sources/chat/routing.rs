@@ -28,6 +28,9 @@ const MAX_BANK_BYTES: usize = 128;
 const CUT: &str = ".-";
 const CUT_BYTES: usize = CUT.len() + 16;
 
+/// The placeholder for what a transcript belongs to.
+const PROJECT: &str = "project";
+
 /// What becomes of the messages of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConversationRoute {
@@ -240,6 +243,8 @@ enum TemplatePart {
     Workspace,
     Conversation,
     ConversationId,
+    /// As `Conversation`, for transcripts. A template may begin with it: the names are those of the user's own folders.
+    Project,
 }
 
 impl BankTemplate {
@@ -257,9 +262,10 @@ impl BankTemplate {
             parts.push(match name {
                 "workspace" => TemplatePart::Workspace,
                 "channel" | "participants" => TemplatePart::Conversation,
+                PROJECT => TemplatePart::Project,
                 "channel_id" => TemplatePart::ConversationId,
                 _ => {
-                    let known = "write {workspace}, {channel}, {channel_id} or {participants}";
+                    let known = "write {workspace}, {channel}, {channel_id}, {participants} or {project}";
                     return Err(invalid(format!("the placeholder {{{name}}} is not known; {known}")));
                 }
             });
@@ -268,7 +274,7 @@ impl BankTemplate {
         if !rest.is_empty() {
             parts.push(TemplatePart::Literal(rest.to_owned()));
         }
-        if !matches!(parts.first(), Some(TemplatePart::Literal(_))) {
+        if !matches!(parts.first(), Some(TemplatePart::Literal(_) | TemplatePart::Project)) {
             return Err(invalid(format!(
                 "{template:?} begins with a placeholder; begin with a name, as in acme/{{channel}}"
             )));
@@ -291,12 +297,12 @@ impl BankTemplate {
 
     /// Whether each conversation has a bank of its own.
     fn has_conversation(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, TemplatePart::Conversation | TemplatePart::ConversationId))
+        self.parts.iter().any(|part| !matches!(part, TemplatePart::Literal(_) | TemplatePart::Workspace))
     }
 
     fn bank(&self, conversation: &Conversation, name: &str) -> Result<Bank, SourceError> {
         self.fill(|part| match part {
-            TemplatePart::Conversation => Some(segment(name, self.room)),
+            TemplatePart::Conversation | TemplatePart::Project => Some(segment(name, self.room)),
             TemplatePart::ConversationId => Some(segment(&conversation.id, self.room)),
             _ => conversation.workspace.as_deref().map(|workspace| segment(workspace, self.room)),
         })

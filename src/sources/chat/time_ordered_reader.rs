@@ -37,6 +37,11 @@ pub(crate) trait UnorderedReader: Send {
         None
     }
 
+    /// As [`ChatReader::default_bank`].
+    fn default_bank(&self) -> Option<&'static str> {
+        None
+    }
+
     /// As [`ChatReader::unread`].
     fn unread(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
@@ -110,6 +115,10 @@ impl<P: UnorderedReader> ChatReader for TimeOrderedReader<P> {
 
     fn notice(&self) -> Option<String> {
         self.platform.notice()
+    }
+
+    fn default_bank(&self) -> Option<&'static str> {
+        self.platform.default_bank()
     }
 
     fn unread(&self) -> BTreeMap<String, u64> {

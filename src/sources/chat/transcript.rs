@@ -59,6 +59,7 @@ fn line(item: &ChatItem) -> String {
         ChatItem::Message(message) => said(message),
         ChatItem::Deletion { id, version: None, .. } => format!("deleted {id}"),
         ChatItem::Deletion { id, version: Some(version), .. } => format!("deleted {id} at {version}"),
+        ChatItem::Transcript { .. } => panic!("no transcript"),
         ChatItem::Skip(skip) => format!("skipped: {}", skip.name()),
         ChatItem::Reject { letter, .. } => {
             let place = Path::new(&letter.origin).file_name().unwrap().to_string_lossy().into_owned();

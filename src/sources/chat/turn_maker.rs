@@ -15,6 +15,7 @@ use super::{
     redaction::Redaction,
     routing::{ConversationRoute, ConversationRouting},
     speaker_names::SpeakerNames,
+    transcript_message::TranscriptMessage,
 };
 use crate::{
     SourceError,
@@ -111,6 +112,9 @@ impl TurnMaker {
     pub(crate) fn take(&mut self, item: ChatItem, origin: &str, batch: &mut SourceBatch) -> Result<(), SourceError> {
         match item {
             ChatItem::Message(message) => self.message(*message, origin, batch)?,
+            ChatItem::Transcript { project, author, message } => {
+                self.transcript(&project, &author, *message, origin, batch)?;
+            }
             ChatItem::Deletion { conversation, id, version } => {
                 if let Some((bank, _)) = self.place(&conversation)? {
                     let turn = self.id(&conversation.id, &id);
@@ -167,16 +171,51 @@ impl TurnMaker {
             reply_to: message.reply_to.map(|reply_to| self.id(conversation, &reply_to)),
             attachments,
         };
+        self.store(turn, origin, batch);
+        Ok(())
+    }
+
+    /// Adds a message of a transcript to a batch. Its thread is its session, so that conversations of a project never
+    /// mix in a window. What its project, directory, branch and model are is not stored yet.
+    fn transcript(
+        &mut self,
+        project: &Arc<Conversation>,
+        author: &Account,
+        message: TranscriptMessage,
+        origin: &str,
+        batch: &mut SourceBatch,
+    ) -> Result<(), SourceError> {
+        let Some((bank, session)) = self.place(project)? else { return Ok(()) };
+        let speaker = self.people.name(&bank, author).to_owned();
+        let turn = Turn {
+            bank,
+            turn: self.id(&message.agent, &message.key()),
+            version: 0,
+            speaker,
+            kind: Some(message.role.kind()),
+            text: self.text(&message.text, MAX_TEXT_BYTES),
+            time: message.time,
+            session: session.map(|session| self.salt.hide(&session)),
+            thread: Some(self.id(&message.agent, &message.thread)),
+            reply_to: None,
+            attachments: Vec::new(),
+        };
+        self.store(turn, origin, batch);
+        Ok(())
+    }
+
+    /// Adds a turn to a batch, if it has words and keeps the limits of a turn.
+    fn store(&mut self, turn: Turn, origin: &str, batch: &mut SourceBatch) {
         if turn.text.trim().is_empty() && turn.captions().next().is_none() {
             self.skip(SkipReason::Empty.name());
-            return Ok(());
+            return;
         }
         if let Err(reason) = turn.check() {
             let payload = serde_json::to_vec(&turn).unwrap_or_default();
             let origin = format!("{origin}: {}", turn.turn);
             let letter = DeadLetter::new(origin, reason.to_string(), &payload).in_bank(Some(turn.bank));
             batch.rejects.push(self.redacted(letter));
-            return Ok(());
+            return;
         }
         let time = turn.time;
         match self.latest.get_mut(&turn.bank) {
@@ -186,7 +225,6 @@ impl TurnMaker {
             }
         }
         batch.events.push(TurnEvent::Turn(turn));
-        Ok(())
     }
 
     /// The bank and session of a conversation. `None` if it is left out, which is counted.

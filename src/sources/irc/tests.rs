@@ -54,6 +54,7 @@ fn line(item: &ChatItem) -> String {
     match item {
         ChatItem::Message(m) => format!("{} {} {}: {}", m.time, m.conversation.id, m.author.name, m.text),
         ChatItem::Skip(SkipReason::ServiceMessage) => "service".to_owned(),
+        ChatItem::Transcript { .. } => panic!("no transcript"),
         ChatItem::Skip(skip) => format!("{skip:?}"),
         ChatItem::Reject { letter, .. } => format!("reject {} {}", letter.origin, letter.reason),
         ChatItem::Deletion { id, .. } => format!("deletes {id}"),

@@ -57,6 +57,7 @@ fn line(item: &ChatItem) -> String {
         ChatItem::Message(m) => format!("{} v{} {}: {}", m.id, m.version % 1_000, m.author.name, m.text),
         ChatItem::Deletion { id, version, .. } => format!("deletes {id} {:?}", version.map(|v| v % 1_000)),
         ChatItem::Skip(SkipReason::UnsupportedKind(kind)) => format!("Unsupported {kind}"),
+        ChatItem::Transcript { .. } => panic!("no transcript"),
         ChatItem::Skip(skip) => format!("{skip:?}"),
         ChatItem::Reject { letter, .. } => {
             format!("reject {} {}", letter.origin.rsplit('/').next().unwrap(), letter.reason)

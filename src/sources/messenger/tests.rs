@@ -38,6 +38,7 @@ fn line(item: &ChatItem) -> String {
     match item {
         ChatItem::Message(m) => format!("{} {} {}: {}", m.conversation.id, m.id, m.author.name, m.text),
         ChatItem::Deletion { id, version, .. } => format!("deletes {id} {version:?}"),
+        ChatItem::Transcript { .. } => panic!("no transcript"),
         ChatItem::Skip(skip) => format!("{skip:?}"),
         ChatItem::Reject { letter, .. } => {
             format!("reject {} {}", letter.origin.rsplit('/').next().unwrap(), letter.reason)

@@ -18,8 +18,8 @@ pub struct SourceSettings {
     pub path: PathBuf,
     /// The bank of records that name none. For the datasets, the prefix of each conversation's
     /// bank. For chat exports, a template that may hold `{workspace}`, `{channel}`, `{channel_id}` and
-    /// `{participants}`. Empty puts each conversation into a bank of its own, behind the format's
-    /// name.
+    /// `{participants}`; for agents' transcripts, `{project}`. Empty puts each conversation into a bank of its own,
+    /// behind the format's name, and each project of an agent into that of its name.
     #[serde(default)]
     pub bank: String,
     /// The zone of times that name none: a UTC offset such as `+02:00`, or a name such as

@@ -13,6 +13,10 @@ use crate::SourceError;
 /// The columns of `message` without which nothing can be read.
 const NEEDED: &[&str] = &["guid", "text", "handle_id", "date", "is_from_me"];
 
+/// What to do about a damaged database.
+pub(super) const REMEDY: &str =
+    "copy chat.db again, together with chat.db-wal, or repair it with `sqlite3 chat.db .recover`";
+
 /// The columns of the tables that are read, in lower case.
 pub(super) struct ImessageColumns {
     message: BTreeSet<String>,
@@ -82,13 +86,7 @@ pub(in crate::imessage) fn is_messages(path: &Path) -> bool {
 
 /// The error for a database that SQLite cannot read.
 pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> SourceError {
-    SourceError::Format {
-        path: path.to_owned(),
-        line: 1,
-        column: 1,
-        problem: format!("SQLite cannot read this database: {error}"),
-        remedy: "copy chat.db again, together with chat.db-wal, or repair it with `sqlite3 chat.db .recover`",
-    }
+    crate::sqlite_copy::damaged(path, error, REMEDY)
 }
 
 fn column(connection: &Connection, sql: &str) -> rusqlite::Result<BTreeSet<String>> {

@@ -12,13 +12,13 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    columns::{ImessageColumns, damaged},
-    database_copy::ImessageDatabaseCopy,
+    columns::{ImessageColumns, REMEDY, damaged},
     row::{ImessageChat, ImessageRow, MAX_BODY_BYTES, integer, text},
 };
 use crate::{
     SourceError,
     chat::{ChatItem, ChatReader, Conversation, ConversationPrivacy, shared_file},
+    sqlite_copy::SqliteCopy,
     turn_source::SourceProgress,
 };
 use types::{
@@ -41,7 +41,7 @@ const ORPHANED: &str = "orphaned";
 /// [`SourceError`] when it cannot be copied, is damaged, or is not Messages'.
 pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
     let path = settings.path.clone();
-    let copied = ImessageDatabaseCopy::of(&path)?;
+    let copied = SqliteCopy::of(&path, REMEDY)?;
     let tables = ImessageColumns::of(&copied.connection).map_err(|e| damaged(&path, &e))?;
     if let Some(lacking) = tables.lacking() {
         return Err(SourceError::Format {
@@ -70,7 +70,7 @@ pub(in crate::imessage) fn open(settings: &SourceSettings) -> Result<Box<dyn Cha
 /// Messages' database.
 struct ImessageDatabaseReader {
     path: PathBuf,
-    copied: ImessageDatabaseCopy,
+    copied: SqliteCopy,
     tables: ImessageColumns,
     privacy: ConversationPrivacy,
     rows_sql: String,

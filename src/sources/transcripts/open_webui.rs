@@ -1,0 +1,185 @@
+//! Open WebUI's export: a list of chats, each a tree of messages.
+//!
+//! In: the exported JSON file. Out: what was typed and answered, by the message's id. The kept branch ends at
+//! `currentId`. Reasoning and calls of tools stand inside an answer as `<details>`: they are taken out and counted.
+
+use serde_json::Value;
+
+use super::{
+    content_blocks::{add, words},
+    findings::{Findings, kind},
+    kept_branch::MessageTree,
+    program::TranscriptProgram,
+    transcript_file::{TranscriptFile, TranscriptRecord, filled, text, unix_time},
+    transcript_reader::open,
+};
+use crate::{
+    SourceError,
+    chat::{LIST, NUMBER, RecordForm, TEXT, TranscriptMessage, TranscriptRole},
+    format::{FormatOpener, SourceFormat},
+};
+
+/// Open WebUI.
+const PROGRAM: TranscriptProgram = TranscriptProgram {
+    agent: "open-webui",
+    speaker: "Assistant",
+    has_local_times: false,
+    has_name: |name| name.ends_with(".json"),
+    has_head: |head| {
+        let names = |name: &str| head.contains(&format!("\"{name}\""));
+        head.trim_start().starts_with('[') && names("chat") && names("history") && names("messages")
+    },
+    read,
+};
+
+/// Its format.
+pub(crate) const FORMAT: SourceFormat = SourceFormat {
+    name: "open-webui",
+    about: "Open WebUI: the exported JSON of chats",
+    standard_input: false,
+    only: None,
+    looks_like: |sample| PROGRAM.is_in(sample),
+    open: FormatOpener::Chat(|settings| open(&PROGRAM, settings)),
+};
+
+/// The fields of a chat around its history. Its list of messages repeats the kept branch.
+const CHAT_FORM: RecordForm = RecordForm {
+    needed: &[],
+    other: &[],
+    known: &[
+        "title",
+        "chat/title",
+        "chat/models",
+        "chat/params",
+        "chat/options",
+        "chat/messages",
+        "chat/tags",
+        "chat/files",
+        "chat/system",
+        "meta",
+    ],
+    remedy: "write it as Open WebUI does",
+};
+
+/// The fields of a message.
+const FORM: RecordForm = RecordForm {
+    needed: &[("id", TEXT), ("role", TEXT), ("content", TEXT | LIST), ("content[]/text", TEXT), ("timestamp", NUMBER)],
+    other: &[("parentId", TEXT), ("model", TEXT), ("files", LIST)],
+    known: &[
+        "childrenIds",
+        "files[]",
+        "models",
+        "modelName",
+        "modelIdx",
+        "userContext",
+        "done",
+        "info",
+        "usage",
+        "sources",
+        "statusHistory",
+        "followUps",
+        "lastSentence",
+        "originalContent",
+        "annotation",
+        "feedbackId",
+        "code_executions",
+        "embeds",
+        "output",
+        "merged",
+        "error",
+        "content[]/image_url",
+    ],
+    remedy: "write it as Open WebUI does",
+};
+
+fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceError> {
+    file.each_element(found, |found, TranscriptRecord { line, value }| {
+        let mut around = value.clone();
+        if let Some(chat) = around.get_mut("chat").and_then(Value::as_object_mut) {
+            chat.remove("history");
+        }
+        found.envelope(&CHAT_FORM, &around, &[]);
+        let history = value.get("chat").and_then(|chat| chat.get("history")).unwrap_or(&Value::Null);
+        let messages = history.get("messages").and_then(Value::as_object);
+        let messages = messages.ok_or("chat.history.messages: missing or no object; export it again")?;
+        let thread = filled(&value, "id").or_else(|| messages.keys().next().cloned()).unwrap_or_default();
+        let mut tree = MessageTree::default();
+        messages.iter().for_each(|(id, message)| tree.add(id, text(message, "parentId")));
+        let given_up = text(history, "currentId").map(|leaf| tree.given_up(leaf)).unwrap_or_default();
+        for (id, message) in messages {
+            let is_kept = !given_up.contains(id.as_str());
+            if let Err(reason) = said(file, found, line, (&thread, id, is_kept), message.clone()) {
+                found.reject_part(&file.origin(), line, message, reason);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn said(
+    file: &TranscriptFile<'_>,
+    found: &mut Findings,
+    line: u64,
+    (thread, id, is_kept): (&str, &str, bool),
+    message: Value,
+) -> Result<(), String> {
+    let (message, odd) = FORM.read::<Value>(message)?;
+    let role = match text(&message, "role").unwrap_or_default() {
+        "user" => TranscriptRole::Person,
+        "assistant" => TranscriptRole::Assistant,
+        "system" => {
+            found.not_talk(kind::SYSTEM);
+            return Ok(());
+        }
+        "tool" => {
+            found.not_talk(kind::TOOL_OUTPUT);
+            return Ok(());
+        }
+        "" => return Err("role: missing; export it again".to_owned()),
+        name => {
+            found.unsupported(name);
+            return Ok(());
+        }
+    };
+    let before = found.skipped.len();
+    let files = message.get("files").and_then(Value::as_array).map_or(0, Vec::len);
+    (0..files).for_each(|_| found.not_talk(kind::IMAGE));
+    let mut said = String::new();
+    match text(&message, "content") {
+        Some(content) if role == TranscriptRole::Assistant => {
+            add(&mut said, &without_details(content, found), role, found);
+        }
+        Some(content) => add(&mut said, content, role, found),
+        None => said = words(message.get("content").unwrap_or(&Value::Null), role, found),
+    }
+    if said.is_empty() && found.skipped.len() > before {
+        odd.tell_beside("", &mut found.unread);
+        return Ok(());
+    }
+    let message = TranscriptMessage {
+        id: Some(filled(&message, "id").unwrap_or_else(|| id.to_owned())),
+        model: filled(&message, "model"),
+        is_on_kept_branch: is_kept,
+        ..file.message(thread, role, unix_time(message.get("timestamp"), "timestamp")?, said)
+    };
+    found.said(line, message, &odd)
+}
+
+/// An answer without its details of reasoning and of tools. Others are the model's own words.
+fn without_details(content: &str, found: &mut Findings) -> String {
+    const END: &str = "</details>";
+    const KINDS: [(&str, &str); 3] = [
+        ("<details type=\"reasoning\"", kind::THINKING),
+        ("<details type=\"tool_calls\"", kind::TOOL_CALL),
+        ("<details type=\"code_interpreter\"", kind::TOOL_CALL),
+    ];
+    let mut words = content.to_owned();
+    for (begin, kind) in KINDS {
+        while let Some((before, inner)) = words.split_once(begin) {
+            let behind = inner.split_once(END).map_or("", |(_, behind)| behind);
+            words = format!("{before}{behind}");
+            found.not_talk(kind);
+        }
+    }
+    words
+}
