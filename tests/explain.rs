@@ -285,7 +285,7 @@ fn a_memory_of_the_past_has_not_read_what_came_later() {
 #[test]
 fn below_the_cutoff_it_says_what_would_be_enough() {
     let home = tempfile::tempdir().unwrap();
-    let (service, pipeline) = harbour(home.path(), "recall.rounds = 0");
+    let (service, pipeline) = harbour(home.path(), "recall.rounds = 0\nrecall.stop.doubling = 0.3");
     let ask = question(BANK, ASKED);
     let answer = service.ask(&Question { near: Some(20), ..ask.clone() }).unwrap();
     let explain = |missed: &NearMiss| {

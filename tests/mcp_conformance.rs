@@ -96,7 +96,7 @@ fn conformance(suite: &str, arguments: &[&str]) -> std::io::Result<Output> {
     command.args(arguments).output()
 }
 
-/// Whether the suite can be run; else the test is named as skipped.
+/// Whether the suite can be run. If not, reports the test as skipped.
 fn is_there(suite: &str, test: &str) -> bool {
     match conformance(suite, &["list"]) {
         Ok(output) if output.status.success() => return true,

@@ -79,7 +79,7 @@ fn the_models_units_replace_the_rules_units() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let mut service = ingested(&server.pipeline(home.path(), "scripted+slow=600", READS));
-    assert_eq!(extractors(&service), ["rules/5 until llm"]);
+    assert_eq!(extractors(&service), ["rules/6 until llm"]);
     assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1", "2", "3", "4"]);
     let done = finish(&mut service);
     assert_eq!((done.read, done.refused, done.left, done.problem), (1, 0, 0, None));
@@ -162,7 +162,7 @@ fn an_invalid_reply_is_a_dead_letter_and_the_rules_units_stay() {
         let letter = letters(&service).remove(0);
         assert!(letter.origin.contains("bank b") && letter.origin.contains("window 0"), "{}", letter.origin);
         assert!(letter.reason.contains("plain units stay") && !letter.payload.is_empty(), "{}", letter.reason);
-        assert!(extractors(&service)[0].starts_with("rules/5 instead of llm/1"), "{:?}", extractors(&service));
+        assert!(extractors(&service)[0].starts_with("rules/6 instead of llm/1"), "{:?}", extractors(&service));
         assert_eq!(server.requests().len(), 2, "repaired once: {model}");
         // A restart sends no request and writes no second dead letter.
         drop(service);

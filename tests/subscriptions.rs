@@ -280,7 +280,7 @@ fn what_was_deleted_is_not_sent_to_one_who_comes_back() {
     assert!(service.stop());
 }
 
-/// Streams that are open end when the service does, each with its last chunk.
+/// When the service stops, it ends every open stream, each with its last chunk.
 #[test]
 fn a_service_that_ends_ends_its_streams_first() {
     let home = tempfile::tempdir().unwrap();

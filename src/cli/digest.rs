@@ -42,7 +42,7 @@ impl DigestArgs {
     }
 }
 
-/// Counts a memory, or a bank of it.
+/// Counts what the memory, or one bank of it, holds, and computes its digest.
 pub(crate) fn digest_of(service: &PipelineDriver, bank: Option<&Bank>) -> Result<Counts> {
     Ok(Counts::of(bank.cloned(), service.replica().digest(bank)?))
 }

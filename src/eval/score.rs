@@ -12,9 +12,9 @@ use super::result::{EvalFigures, GeneratedAnswer, QuestionResult, SecondRoundFig
 pub(crate) struct QuestionScore {
     /// Share of the evidence turns delivered; absent when none are known.
     pub(crate) recall: Option<f64>,
-    /// Tokens of the context.
+    /// The number of tokens in the context.
     pub(crate) tokens: usize,
-    /// Units in it.
+    /// The number of units in the context.
     pub(crate) units: usize,
     /// Figures that only recollection has.
     pub(crate) recollection: Option<RecollectionScore>,

@@ -152,7 +152,8 @@ impl PipelineDriver {
         Ok(ingested)
     }
 
-    /// Extracts until `stop`, and takes orders; no failure ends it.
+    /// Runs extraction until `stop` returns true, and carries out `orders` meanwhile. If an error ends the run, it is
+    /// logged, not returned.
     pub(super) fn extract(
         &mut self,
         orders: &ExtractionOrderReceiver,

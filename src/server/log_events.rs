@@ -21,7 +21,7 @@ pub(crate) fn source_failed(source: std::path::Display<'_>, problem: &str) {
     error!(%source, problem, "the source is not read to its end");
 }
 
-/// A source has something to say of its input.
+/// A source reports a warning about its input.
 pub(crate) fn source_noticed(source: &str, notice: &str) {
     warn!(source, "{notice}");
 }

@@ -101,8 +101,8 @@ impl SnapshotStore {
         self.objects.delete(path).map_err(|problem| self.failed("deleting", path, &problem))
     }
 
-    /// Deletes what killed writes left in these directories: no listing shows these files, and they may hold turns that
-    /// are deleted later.
+    /// Deletes the temporary files that interrupted writes left in these directories. No listing shows these files, and
+    /// they may hold turns that are deleted later.
     pub(super) fn sweep(&self, directories: &[String]) -> Result<(), SnapshotError> {
         let Some(place) = &self.directory else { return Ok(()) };
         for path in directories.iter().map(|directory| place.join(directory)) {

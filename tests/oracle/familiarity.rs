@@ -8,7 +8,7 @@ use std::{
 
 use memory::{
     index::{FamiliarityProbe, FamiliarityResult, LiveUnit, PartBody, TermAnalyzer, VectorRows},
-    language::{greeted_name::greeted_name, person_names::capitalised_runs},
+    language::{greeted_name::greeted_name, person_names::capitalised_runs, times::find_times_in},
 };
 use types::model::{Score, SpeakerKind, UnitId};
 
@@ -124,21 +124,12 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
                     }
                 }
             };
-            let date = body.said_at.local().date();
-            let month = probe.months.iter().any(|(y, m)| *m == date.month() && y.is_none_or(|y| y == date.year()));
-            let epoch = jiff::civil::date(1970, 1, 1);
-            let said = i64::from(epoch.until(date).unwrap().get_days());
-            let told = |days: &(i64, i64)| {
-                let after = (0..3).find(|after| (days.0..=days.1).contains(&(said - after)));
-                after.map_or(0.0, |after| (3 - after) as f64 / 3.0)
-            };
             w.meaning * scaled(meaning(p, &probe.vector))
                 + w.pair * scaled(pair(p, &probe.vector))
                 + w.trio * (scaled(pair(p, &probe.vector)) + scaled(pair(next, &probe.vector))) / 2.0
                 + w.words * word_scores[i] / most
                 + speaker * w.speaker
-                + w.month * flag(month)
-                + w.day * probe.days.iter().map(told).fold(0.0, f64::max)
+                + time(probe, p)
                 + if is_passage {
                     0.0
                 } else {
@@ -166,6 +157,53 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
             smooth[i] + w.session * session.iter().sum::<f64>() / session.len() as f64
         })
         .collect()
+}
+
+/// What the time of the question adds: all of both weights inside it, and shares near days that it names. The probes of
+/// this test name a time on its own clock and ask for something else as well.
+fn time(probe: &FamiliarityProbe, part: &Part<'_>) -> f64 {
+    const DAY: i64 = 86_400_000;
+    let Some(asked) = &probe.time else { return 0.0 };
+    let (w, body) = (&probe.weights, part.body());
+    let clock = |ms: i64, own: i32| ms + 1_000 * i64::from(asked.offset_seconds.unwrap_or(own));
+    let said = clock(body.said_at.unix_ms, body.said_at.offset_seconds);
+    let events: Vec<(i64, i64)> = match (asked.of_saying, part.unit.body.is_restated(), body.marks.times) {
+        (true, ..) | (_, false, 0) => Vec::new(),
+        (_, true, _) => part
+            .unit
+            .body
+            .time
+            .iter()
+            .filter(|time| time.start_ms != time.end_ms || time.start_ms != body.said_at.unix_ms)
+            .map(|time| (clock(time.start_ms, time.offset_seconds), clock(time.end_ms, time.offset_seconds)))
+            .collect(),
+        _ => find_times_in(body.text, body.marks.language, Some(body.said_at))
+            .iter()
+            .map(|time| time.interval)
+            .map(|time| (clock(time.start_ms, time.offset_seconds), clock(time.end_ms, time.offset_seconds)))
+            .collect(),
+    };
+    let is_short = |first: i64, last: i64| (last - first) / DAY < 8;
+    let happens = |event: &(i64, i64), first: i64, last: i64| {
+        let common = event.1.min(last) - event.0.max(first) + 1;
+        let (own, whole) = (event.1 - event.0 + 1, last - first + 1);
+        common > 0 && (common * 2 >= own || (own <= 15 * DAY && common * 2 >= whole))
+    };
+    let inside =
+        |first: i64, last: i64| (first..=last).contains(&said) || events.iter().any(|e| happens(e, first, last));
+    let any_short = asked.stretches.iter().any(|s| is_short(s.first_ms, s.last_ms));
+    if asked.months.contains(&body.said_at.local().month())
+        || asked.stretches.iter().any(|s| inside(s.first_ms, s.last_ms))
+    {
+        return w.month + if any_short { w.day } else { 0.0 };
+    }
+    let near = asked.stretches.iter().filter(|s| is_short(s.first_ms, s.last_ms)).map(|s| {
+        let after = (said.div_euclid(DAY) - s.last_ms.div_euclid(DAY)).max(0);
+        let told = if said < s.first_ms || after > 2 { 0.0 } else { (3 - after) as f64 / 3.0 };
+        let month = if (s.around.0..=s.around.1).contains(&said) { w.month } else { 0.0 };
+        month + w.day * told
+    });
+    near.fold(0.0, f64::max)
 }
 
 /// The speaker that a name means, for names of greetings in sessions of two: at least three greetings, and four in five

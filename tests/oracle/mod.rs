@@ -14,8 +14,10 @@ use std::sync::Arc;
 use logs::partition_of;
 use memory::index::{
     CensusProbe, ChangeListeners, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, GraphCensus,
-    Neighbour, NeighbourhoodProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle, ShardThreadPool, quantise,
+    Neighbour, NeighbourhoodProbe, ProbedTime, RecordKey, RecordLoad, RecordUnits, ShardHandle, ShardThreadPool,
+    quantise,
 };
+use memory::language::question::LocalStretch;
 use types::{
     config::{CosineScale, Pipeline},
     model::{Bank, BankKey, Channel, Cues, Language, Score},
@@ -83,13 +85,12 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         words: probe.words.clone(),
         language: None,
         names: names.collect(),
-        months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         topics: probe.words.split(' ').skip(1).map(str::to_owned).collect(),
         persons: Vec::new(),
         subject: probe.cues.participants.last().map(known),
         asker: None,
         asks_time: probe.words.len().is_multiple_of(2),
-        days: probe.cues.time.map(|t| (t.start_ms / 86_400_000, t.start_ms / 86_400_000)).into_iter().collect(),
+        time: probe.cues.time.map(|time| probed_time(time.start_ms, probe.words.len())),
         weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.weights,
         cosines: CosineScale { factor: 1.5, offset: -0.25 },
         greeted_names: true,
@@ -99,6 +100,17 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         candidates: 0,
         linked_units: 0,
     }
+}
+
+/// The day of a moment, in one of several forms.
+fn probed_time(at_ms: i64, form: usize) -> ProbedTime {
+    const DAY_MS: i64 = 86_400_000;
+    let first_ms = at_ms.div_euclid(DAY_MS) * DAY_MS;
+    let around = (first_ms - 9 * DAY_MS, first_ms + 12 * DAY_MS);
+    let months = if form.is_multiple_of(3) { vec![11] } else { Vec::new() };
+    let offset_seconds = form.is_multiple_of(2).then_some(7_200);
+    let stretches = vec![LocalStretch { first_ms, last_ms: first_ms + DAY_MS - 1, around }];
+    ProbedTime { stretches, months, offset_seconds, of_saying: form.is_multiple_of(5), chooses: false }
 }
 
 /// The neighbourhood probe: its anchors are the first three units of the first hop.

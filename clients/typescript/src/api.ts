@@ -520,6 +520,43 @@ export interface components {
             /** @description Whether the trace of each round shows the units that the walk reached, and the edges to them. */
             walk?: boolean | null;
         };
+        /** @description Whose words a question asks for, in a bank where an assistant speaks too. */
+        AskedForm: {
+            /** @description Whether the wording shows it; `false` if no form was recognised, and the question is taken for a task. */
+            certain: boolean;
+            /** @description The form that was read. */
+            form: components["schemas"]["AskedFormName"];
+            /**
+             * Format: double
+             * @description The part of the tokens that persons and assistants share as the form says, 0 to 1. The rest goes to the best
+             *     parts of all speakers.
+             */
+            shared: number;
+        };
+        /** @description The forms of questions. */
+        AskedFormName: "about_me" | "order" | "summary" | "told" | "task" | "general";
+        /** @description The time that a question names: what it was read from, and how it is used. */
+        AskedPeriod: {
+            /** @description Whose clock it is read on. */
+            clock: components["schemas"]["PeriodClock"];
+            /**
+             * @description Its first moment, in the zone of the question; absent if it has no beginning ("before May"), or if only months
+             *     without a year are named to a question without a time.
+             */
+            from?: components["schemas"]["EventTime"] | null;
+            /** @description What has to lie in it. */
+            of: components["schemas"]["PeriodSubject"];
+            /** @description How many of the parts that were scored lie in it. */
+            parts: number;
+            /** @description How sure the reading is. */
+            reading: components["schemas"]["PeriodReading"];
+            /** @description Its last moment; absent if it has no end. */
+            until?: components["schemas"]["EventTime"] | null;
+            /** @description How it is used. */
+            used: components["schemas"]["PeriodUse"];
+            /** @description The words of the question that name it. */
+            words: string[];
+        };
         /** @description Something attached to a turn. Its caption counts as text of the turn. */
         Attachment: {
             /** @description Words that describe it. */
@@ -546,13 +583,13 @@ export interface components {
              * @description When the memory log last took a record of the bank, in milliseconds since 1970.
              */
             last_append_ms?: number | null;
-            /** @description Semantic edges. */
+            /** @description The number of semantic edges. */
             semantic_edges?: number | null;
             /** @description Whether it answers here. */
             state: components["schemas"]["BankState"];
-            /** @description Structural edges. */
+            /** @description The number of structural edges. */
             structural_edges?: number | null;
-            /** @description Units; absent, as the other counts, where the bank does not answer here. */
+            /** @description The number of units; absent, as the other counts, where the bank does not answer here. */
             units?: number | null;
         };
         /** @description `progress` of a bank: everything up to these offsets was sent, and this is what the bank holds as of them. */
@@ -561,11 +598,11 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description The offsets that this reflects. */
             reflects: components["schemas"]["Position"][];
-            /** @description Semantic edges. */
+            /** @description The number of semantic edges. */
             semantic_edges: number;
-            /** @description Structural edges. */
+            /** @description The number of structural edges. */
             structural_edges: number;
-            /** @description Units. */
+            /** @description The number of units. */
             units: number;
         };
         /** @description Whether a bank answers. */
@@ -589,11 +626,11 @@ export interface components {
             notice?: string | null;
             /** @description The offsets that the counts reflect. */
             reflects: components["schemas"]["Position"][];
-            /** @description Semantic edges. */
+            /** @description The number of semantic edges. */
             semantic_edges: number;
-            /** @description Structural edges. */
+            /** @description The number of structural edges. */
             structural_edges: number;
-            /** @description Units. */
+            /** @description The number of units. */
             units: number;
         };
         /** @description The banks that hold something. */
@@ -753,11 +790,11 @@ export interface components {
             hash: string;
             /** @description The offsets that it reflects. */
             reflects: components["schemas"]["Position"][];
-            /** @description Semantic edges. */
+            /** @description The number of semantic edges. */
             semantic_edges: number;
-            /** @description Structural edges. */
+            /** @description The number of structural edges. */
             structural_edges: number;
-            /** @description Units. */
+            /** @description The number of units. */
             units: number;
         };
         /** @description What both ends of an edge share. */
@@ -1019,7 +1056,7 @@ export interface components {
             meaning: number;
             /**
              * Format: double
-             * @description Whether it was said in a month or on a day that the question names.
+             * @description Whether it was said, or happens, at the time that the question names.
              */
             month: number;
             /**
@@ -1096,7 +1133,7 @@ export interface components {
             structural_bytes: number;
             /** @description What units say: restatements, parts, cues and names. */
             text_bytes: number;
-            /** @description Units. */
+            /** @description The number of units. */
             units: number;
             /** @description The vectors of units and of their parts. */
             vector_bytes: number;
@@ -1322,6 +1359,14 @@ export interface components {
             /** @description Its index among the unit's parts. */
             part: number;
         };
+        /** @description Whose clock the time of a question is read on. */
+        PeriodClock: "asker" | "turns";
+        /** @description How sure the reading of a time is. */
+        PeriodReading: "certain" | "likely";
+        /** @description What has to lie in the time that a question names. */
+        PeriodSubject: "said" | "said_or_happened";
+        /** @description How the time that a question names is used. */
+        PeriodUse: "weighs" | "chooses";
         /** @description A record of the turns topic. */
         Place: {
             /** @description The offset. */
@@ -1501,7 +1546,10 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description Whether rankings without the graph stand beside the answer. */
             compare?: boolean;
-            /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
+            /**
+             * @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. What would be quoted without a limit is
+             *     quoted as far as it fits.
+             */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
             near?: number | null;
@@ -1645,7 +1693,10 @@ export interface components {
         RemovedUnit: {
             /** @description The unit. */
             id: components["schemas"]["UnitId"];
-            /** @description What it said, cut to 80 characters, where its coming is still kept and no turn of it was edited or deleted. */
+            /**
+             * @description The unit's text, cut to 80 characters. Absent if the event that added the unit is no longer kept, or if one of
+             *     its turns was edited or deleted.
+             */
             label?: string | null;
         };
         /** @description What a reranker said of the most familiar parts, each read together with the question. */
@@ -1750,7 +1801,10 @@ export interface components {
         SelectLetters: {
             /** @description Most letters that are shown, before they are removed; 20 without it. */
             limit?: number | null;
-            /** @description Removes them from every stored byte, as `POST /v1/admin/erase` erases turns; needs a log in a directory. */
+            /**
+             * @description Erases the dead letters from disk, all copies included, as `POST /v1/admin/erase` does with turns. Only for a
+             *     log in a directory.
+             */
             remove?: boolean;
             /** @description Which of them. */
             select: components["schemas"]["LetterSelector"];
@@ -1897,9 +1951,9 @@ export interface components {
         Step: {
             /** @description The kind of edge. */
             channel: components["schemas"]["Channel"];
-            /** @description Where it starts. */
+            /** @description The unit at which the step starts. */
             from: components["schemas"]["UnitId"];
-            /** @description Where it ends. */
+            /** @description The unit at which the step ends. */
             to: components["schemas"]["UnitId"];
             /**
              * Format: double
@@ -2027,6 +2081,8 @@ export interface components {
             cues: components["schemas"]["QuestionCues"];
             /** @description The units of the first hop, by channel and rank. */
             first_hop: components["schemas"]["Seen"][];
+            /** @description Whose words the question asks for; absent where no assistant speaks. */
+            form?: components["schemas"]["AskedForm"] | null;
             /**
              * @description Language-model use of cues and plans, cached responses included; absent without a language
              *     model.
@@ -2034,6 +2090,8 @@ export interface components {
             llm?: components["schemas"]["Usage"] | null;
             /** @description The best parts that are not quoted, best first, as many as the question asks for. */
             near?: components["schemas"]["NearMiss"][];
+            /** @description The time that the question names; absent if it names none. */
+            period?: components["schemas"]["AskedPeriod"] | null;
             /** @description What the reranker said; absent where the pipeline names none, and for a question that is followed. */
             rerank?: components["schemas"]["Reranked"] | null;
             /** @description The rounds, in order. */
@@ -2280,6 +2338,9 @@ export type Answer = components['schemas']['Answer'];
 export type AnsweredEvidence = components['schemas']['AnsweredEvidence'];
 export type ArrivedTurn = components['schemas']['ArrivedTurn'];
 export type Ask = components['schemas']['Ask'];
+export type AskedForm = components['schemas']['AskedForm'];
+export type AskedFormName = components['schemas']['AskedFormName'];
+export type AskedPeriod = components['schemas']['AskedPeriod'];
 export type Attachment = components['schemas']['Attachment'];
 export type Bank = components['schemas']['Bank'];
 export type BankCounts = components['schemas']['BankCounts'];
@@ -2332,6 +2393,10 @@ export type Notice = components['schemas']['Notice'];
 export type NoticeCode = components['schemas']['NoticeCode'];
 export type OtherPart = components['schemas']['OtherPart'];
 export type PartLogit = components['schemas']['PartLogit'];
+export type PeriodClock = components['schemas']['PeriodClock'];
+export type PeriodReading = components['schemas']['PeriodReading'];
+export type PeriodSubject = components['schemas']['PeriodSubject'];
+export type PeriodUse = components['schemas']['PeriodUse'];
 export type Place = components['schemas']['Place'];
 export type PlainIds = components['schemas']['PlainIds'];
 export type Plan = components['schemas']['Plan'];

@@ -102,6 +102,23 @@ struct QuestionFigures {
     tokens: f64,
 }
 
+/// What the questions of a row have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    set: String,
+    percent: u32,
+    third: bool,
+    of_chat: bool,
+}
+
+/// The scores of a row's questions, and for each the share of the assistant in its memory.
+#[derive(Debug, Default)]
+struct RowScores {
+    reached: Vec<f64>,
+    merged: Vec<QuestionFigures>,
+    alone: Vec<QuestionFigures>,
+}
+
 /// Builds the memories, asks every question, and scores what is quoted.
 ///
 /// # Errors
@@ -184,31 +201,33 @@ fn rows(
     pairs: &[MergedPair],
     scores: &BTreeMap<(usize, usize), QuestionFigures>,
 ) -> Vec<MixedRow> {
-    let mut rows: BTreeMap<(String, u32, bool, bool), (Vec<f64>, Vec<[QuestionFigures; 2]>)> = BTreeMap::new();
+    let mut rows: BTreeMap<RowKey, RowScores> = BTreeMap::new();
     for pair in pairs {
         let Some(merged) = memories.get(pair.merged) else { continue };
         for at in 0..merged.chat.questions.len() {
             let of_chat = at >= merged.of_people;
             let alone = if of_chat { (pair.chat, at - merged.of_people) } else { (pair.people, at) };
-            let Some((merged, alone)) = scores.get(&(pair.merged, at)).zip(scores.get(&alone)) else { continue };
-            let row = rows.entry((pair.set.clone(), pair.percent, pair.third, of_chat)).or_default();
-            row.0.push(pair.reached);
-            row.1.push([*merged, *alone]);
+            let Some((in_merged, alone)) = scores.get(&(pair.merged, at)).zip(scores.get(&alone)) else { continue };
+            let key = RowKey { set: pair.set.clone(), percent: pair.percent, third: pair.third, of_chat };
+            let row = rows.entry(key).or_default();
+            row.reached.push(pair.reached);
+            row.merged.push(*in_merged);
+            row.alone.push(*alone);
         }
     }
-    let row = |((set, percent, third, of_chat), (reached, asked)): ((String, u32, bool, bool), (Vec<f64>, Vec<_>))| {
-        let side = |side: usize| figures(asked.iter().filter_map(|both: &[QuestionFigures; 2]| both.get(side)));
-        let (questions, reached) = (asked.len() as u64, reached.iter().sum::<f64>() / reached.len() as f64);
-        MixedRow { set, percent, third, of_chat, questions, reached, merged: side(0), alone: side(1) }
+    let row = |(key, scores): (RowKey, RowScores)| {
+        let RowKey { set, percent, third, of_chat } = key;
+        let questions = scores.merged.len() as u64;
+        let reached = scores.reached.iter().sum::<f64>() / questions.max(1) as f64;
+        let (merged, alone) = (figures(&scores.merged), figures(&scores.alone));
+        MixedRow { set, percent, third, of_chat, questions, reached, merged, alone }
     };
     rows.into_iter().map(row).collect()
 }
 
-fn figures<'f>(asked: impl Iterator<Item = &'f QuestionFigures>) -> MixedFigures {
-    let asked: Vec<&QuestionFigures> = asked.collect();
+fn figures(asked: &[QuestionFigures]) -> MixedFigures {
     let mean = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    let of =
-        |value: fn(&QuestionFigures) -> f64| mean(asked.iter().map(|one| value(one)).collect()).unwrap_or_default();
+    let of = |value: fn(&QuestionFigures) -> f64| mean(asked.iter().map(value).collect()).unwrap_or_default();
     MixedFigures {
         touched: of(|one| one.touched),
         full: of(|one| f64::from(u8::from(one.touched >= 1.0))),

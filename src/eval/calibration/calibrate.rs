@@ -69,7 +69,7 @@ impl CalibrationSample {
     }
 }
 
-/// The figures of one threshold.
+/// The results for one threshold of the sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SweepRow {
     /// The threshold.

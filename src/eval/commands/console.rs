@@ -15,8 +15,8 @@ const ANY_PORT: &str = "127.0.0.1:0";
 /// Time between two checks whether a signal came.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Show the report of an evaluation in a browser: recall against tokens, and for each question its ripple with the
-/// evidence that was found or lost.
+/// Show the report of an evaluation in a browser: recall plotted against tokens and, for each question, the path
+/// through the graph with the evidence that was found or missed.
 #[derive(Args)]
 pub(crate) struct ConsoleArgs {
     /// The directory that `--report` of an evaluation wrote.

@@ -241,7 +241,7 @@ mod tests {
         let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
         let mut settings = types::config::Pipeline::parse("version = 1").unwrap().recall;
         let choice = WeightChoice { weights, time_offset: 0.0, gathered_offset: 0.0, shares: settings.shares.clone() };
-        settings.familiarity.zero = 1.0;
+        (settings.familiarity.zero, settings.familiarity.scale_tokens) = (1.0, 900);
         (settings.stop.doubling, settings.stop.least_tokens, settings.stop.most_tokens) = (0.0, 300, 900);
         // The shares are 1, 0.7, 0.5, 0.3 and 0.
         let asked = question(&[0.3, 1.0, 0.7, 0.0, 0.5], &[2, 0]);
@@ -257,7 +257,7 @@ mod tests {
     fn persons_and_assistants_share_the_tokens_whatever_the_cutoff() {
         let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
         let mut settings = types::config::Pipeline::parse("version = 1").unwrap().recall;
-        settings.budget_tokens = 620;
+        (settings.budget_tokens, settings.familiarity.scale_tokens) = (620, 900);
         let recall = |about_me: f64| {
             let mut asked = question(&[0.9, 0.8, 0.2, 0.1, 0.0], &[3, 4]);
             asked.form = Some(QuestionForm::AboutMe);

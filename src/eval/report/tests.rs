@@ -134,6 +134,8 @@ fn question(id: &str) -> QuestionResult {
             reflects: Vec::new(),
             trace: Trace {
                 asker: None,
+                period: None,
+                form: None,
                 llm: None,
                 cues: QuestionCues {
                     semantic_query: String::new(),

@@ -32,13 +32,14 @@ pub(super) struct UnreadCount {
 /// The counts by topic and partition.
 pub(super) type UnreadCounters = Mutex<HashMap<(Topic, u32), Arc<Mutex<UnreadCounter>>>>;
 
-/// The count of one partition.
+/// Counts the unread records of one partition.
 pub(super) struct UnreadCounter {
     reader: PartitionReader,
     /// The position from which it counts.
     position: u64,
-    /// The offset up to which it has read, and the records before it.
+    /// The offset of the next record to read.
     next: u64,
+    /// The number of records counted between `position` and `next`.
     records: u64,
 }
 

@@ -11,7 +11,7 @@ pub trait Extractor: Send {
     /// Why no drafts were made from a window.
     type Error: std::error::Error;
 
-    /// Name and version, recorded with every unit: `rules/5`.
+    /// Name and version, recorded with every unit: `rules/6`.
     fn name(&self) -> &str;
     /// The drafts of a window.
     ///

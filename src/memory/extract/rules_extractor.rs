@@ -42,7 +42,7 @@ impl RulesExtractor {
 
 impl Extractor for RulesExtractor {
     fn name(&self) -> &str {
-        "rules/5"
+        "rules/6"
     }
 
     type Error = TurnOrderError;

@@ -20,7 +20,7 @@ pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Footprint")]
 pub struct MemoryFootprint {
-    /// Units.
+    /// The number of units.
     pub units: u64,
     /// What units say: restatements, parts, cues and names.
     pub text_bytes: u64,

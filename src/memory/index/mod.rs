@@ -26,13 +26,14 @@ mod work_budget;
 mod tests;
 
 pub use candidates::candidate_selection::SCALE_PARTS;
+pub use candidates::time_match::CHOSEN;
 pub use dataflow::census::{CensusProbe, GraphCensus, GraphEdge};
 pub use dataflow::record_load::{ChangeListeners, ChoiceChanges, EdgeChanges, RecordLoad};
 pub use lexical::term_analyzer::TermAnalyzer;
 pub use memory_footprint::MemoryFootprint;
 pub use probes::{
     DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector,
-    Neighbour, NeighbourhoodProbe, PathStep, QuestionTopic, TurnProbe, UnitNeighbourhood,
+    Neighbour, NeighbourhoodProbe, PathStep, ProbedTime, QuestionTopic, TurnProbe, UnitNeighbourhood,
 };
 pub use shard::shard_handle::{ShardError, ShardHandle};
 pub use shard::shard_thread_pool::ShardThreadPool;

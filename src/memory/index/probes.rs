@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::units::unit_body::UnitBody;
+use crate::language::question::LocalStretch;
 use types::{
     config::{CosineScale, FamiliarityWeights},
     model::{BankKey, Channel, Cues, FamiliarityTerms, Language, LogPosition, Score, UnitId},
@@ -75,10 +76,8 @@ pub struct FamiliarityProbe {
     pub asker: Option<String>,
     /// Whether it asks for a time.
     pub asks_time: bool,
-    /// Months that it names, with the year if it names one.
-    pub months: Vec<(Option<i16>, i8)>,
-    /// Days that it names, first and last, as days since 1970-01-01.
-    pub days: Vec<(i64, i64)>,
+    /// The time that it names.
+    pub time: Option<ProbedTime>,
     /// The weight of each term.
     pub weights: FamiliarityWeights,
     /// How cosines of the vectors' model are scaled.
@@ -97,6 +96,21 @@ pub struct FamiliarityProbe {
     pub linked_units: usize,
     /// The maximum number of parts in the answer.
     pub limit: usize,
+}
+
+/// The time that a question names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbedTime {
+    /// Its stretches of local time.
+    pub stretches: Vec<LocalStretch>,
+    /// Months of any year.
+    pub months: Vec<i8>,
+    /// The asker's offset from UTC, in seconds; without it, the clock of each turn counts.
+    pub offset_seconds: Option<i32>,
+    /// Whether only the time of saying counts.
+    pub of_saying: bool,
+    /// Whether parts of the time come before all others.
+    pub chooses: bool,
 }
 
 /// The answer to a [`FamiliarityProbe`].
@@ -122,6 +136,9 @@ pub struct FamiliarityResult {
     pub unknown_asker: Option<Vec<String>>,
     /// How many of the topics, the last of them, also belong to the name of a speaker. They count in no share.
     pub speaker_topics: usize,
+    /// How many of the scored parts lie in the time of the probe; at least 1 if a part that was not scored may lie in
+    /// it; `None` if the probe has no time.
+    pub in_time: Option<usize>,
 }
 
 /// A topic of a question.

@@ -4,6 +4,7 @@
 //! dialogue). Out: ranges and values found in it. Pure: no clock, no file, no language model.
 //! What the text does not state is left out, never guessed.
 
+pub mod arrangements;
 pub mod attachment_text;
 pub mod calendar;
 pub mod greeted_name;

@@ -32,11 +32,13 @@ pub fn empty_bank_evidence(
         &super::PartShares::of(&FamiliarityResult::default()),
         (&FamiliarityResult::default(), &[]),
         settings.stop.most_tokens,
-        Some(&reason),
+        token_budget::ContextNotes { unsupported: Some(&reason), remark: None },
     );
     let trace = Trace {
         cues: question_cues::with_asker(question_cues::question_cues(&read), &read),
         asker: question.asker.clone().filter(|_| read.is_in_first_person()),
+        period: None,
+        form: None,
         vector_hash: String::new(),
         llm: None,
         scale: None,

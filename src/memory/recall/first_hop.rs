@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BoxError, EvidenceCandidate, PartShares, RecallMemory,
+    BoxError, EvidenceCandidate, PartShares, RecallMemory, asked_time,
     cutoff::CutoffResult,
     reranker::{Reranker, rerank},
     speaker_shares,
@@ -87,13 +87,16 @@ pub(super) fn first_hop(
     let reranked = reranked.map(|(model, settings)| rerank(&mut familiar, asked.read, model, settings));
     let impressions = PartShares::of(&familiar);
     if settings.first_hop == FirstHopMethod::Familiarity {
-        let (quoted, by_shares) = speaker_shares::choose_parts(&familiar, asked.read, settings);
+        let of_time = asked_time::parts_of_time(&familiar);
+        let quotable = of_time.as_ref().unwrap_or(&familiar);
+        let (quoted, by_shares) = speaker_shares::choose_parts(quotable, asked.read, settings);
         let CutoffResult { parts, cutoff } = quoted;
         let question = asked.read.question();
         return Ok(FirstHopResult {
             candidates: candidates(&familiar, &parts, question.near.is_some() || question.walk),
             impressions,
-            floor: cutoff - settings.link_worth,
+            // Where the time alone is asked for, nothing else is added.
+            floor: if of_time.is_some() { f64::INFINITY } else { cutoff - settings.link_worth },
             chosen: if by_shares { PartChoice::ByShares(parts) } else { PartChoice::AboveCutoff(parts, cutoff) },
             familiar,
             reranked,
@@ -150,7 +153,7 @@ fn familiarity_probe(asked: &FirstHopQuery<'_>, settings: &RecallSettings) -> Fa
     FamiliarityProbe {
         bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
-        words: read.text().to_owned(),
+        words: read.searched_text(),
         language: read.language(),
         topics: read.topics().filter(|word| !of_a_person(word)).map(str::to_owned).collect(),
         persons: persons.iter().flat_map(|person| person.split(' ')).map(str::to_owned).collect(),
@@ -158,8 +161,7 @@ fn familiarity_probe(asked: &FirstHopQuery<'_>, settings: &RecallSettings) -> Fa
         subject: read.subject(persons),
         asker: read.question().asker.as_deref().map(canonical_name),
         asks_time: asked.read.question_type() == QuestionType::Time,
-        months: read.months().to_vec(),
-        days: read.days().to_vec(),
+        time: asked_time::probed_time(read),
         weights: settings.familiarity.weights.clone(),
         cosines: settings.familiarity.cosines,
         greeted_names: settings.familiarity.greeted_names,

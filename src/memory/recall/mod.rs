@@ -10,10 +10,11 @@
 //! `exhaustive_planner`, with `target`, or the language model's planner in `models`. `agreement`, `assemble`,
 //! `abstain`, `token_budget` and `context` follow. `trace_text` renders evidence as text; `familiarity_scale` and
 //! `walk_trace` are what a trace shows on request, and `explanation` says why a turn is quoted or not. `flat_rankings`
-//! ranks without the graph, for comparison.
+//! ranks without the graph, for comparison. `asked_time` is how an answer follows the time of its question.
 
 mod abstain;
 mod agreement;
+mod asked_time;
 mod assemble;
 mod context;
 mod cutoff;
@@ -46,6 +47,8 @@ mod walk_trace;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod time_tests;
 
 pub use assemble::{RankedCandidate, assemble, consolidate, rho};
 pub use context::{EvidenceContext, UnitQuote, day_name, render_context};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::{
     BoxError, EvidenceCandidate, RankedCandidate, RecallError, RecallMemory,
     abstain::abstention,
-    assemble, expand,
+    asked_time, assemble, expand,
     expand::Support,
     familiarity_scale::{familiarity_scale, near_misses},
     first_hop, flat_rankings,
@@ -16,7 +16,8 @@ use super::{
     question_cues,
     recollection::{PlannedRound, QuotedUnits, Recollection},
     reranker::Reranker,
-    token_budget::{self, BudgetedEvidence},
+    speaker_shares,
+    token_budget::{self, BudgetedEvidence, ContextNotes},
     unknown_asker,
     walk_trace::walk_trace,
 };
@@ -149,13 +150,23 @@ pub(super) fn recollection<'q>(
         if about_stranger { 0.0 } else { planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0) };
     let assembled = assemble::assemble(evidence.clone(), settings);
     let unsupported = abstention(&assembled, &stop_reason, sufficiency, first.familiar.own_topics(), settings);
+    let nothing = asked_time::nothing_of_time(&read, &first.familiar);
+    // Where nothing supports the question anyway, this is the better reason.
+    let unsupported = match &nothing {
+        Some((reason, chooses)) if *chooses || unsupported.is_some() => Some(reason.clone()),
+        _ => unsupported,
+    };
+    let notes = ContextNotes {
+        unsupported: unsupported.as_deref(),
+        remark: nothing.as_ref().map(|(reason, _)| reason.as_str()).filter(|_| unsupported.is_none()),
+    };
     let most_tokens = settings.stop.most_tokens;
     let BudgetedEvidence { ranked, context, tokens } = token_budget::fit_evidence(
         assembled,
         &first.impressions,
         (&first.familiar, first.chosen.quoted()),
         most_tokens,
-        unsupported.as_deref(),
+        notes,
     );
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let quoted: QuotedUnits = ranked.iter().map(|r| (r.candidate.unit.id, r.candidate.excerpt.clone())).collect();
@@ -163,6 +174,8 @@ pub(super) fn recollection<'q>(
     let trace = Trace {
         cues,
         asker: asker.filter(|_| read.is_in_first_person()),
+        period: asked_time::asked_period(&read, &first.familiar),
+        form: speaker_shares::asked_form(&read, &first.familiar),
         vector_hash: vector_hash(&vectors.own, model),
         llm: planner.usage(),
         scale: familiarity_scale(&first),

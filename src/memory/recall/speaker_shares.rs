@@ -24,7 +24,7 @@ use crate::{
 };
 use types::{
     config::{RecallSettings, TokenShareSettings},
-    model::SpeakerKind,
+    model::{AskedForm, AskedFormName, SpeakerKind},
 };
 
 /// If at least this share of a bank's parts is an assistant's, all tokens are shared.
@@ -52,6 +52,20 @@ pub fn shared_part(familiar: &FamiliarityResult, form: QuestionForm) -> f64 {
         return 0.0;
     }
     (assistants as f64 / parts_total as f64 / SHARED_FROM).min(1.0)
+}
+
+/// What the trace says of the question's form; `None` where no assistant speaks.
+pub(super) fn asked_form(question: &ParsedQuestion<'_>, familiar: &FamiliarityResult) -> Option<AskedForm> {
+    let form = match question.form() {
+        QuestionForm::AboutMe => AskedFormName::AboutMe,
+        QuestionForm::Order => AskedFormName::Order,
+        QuestionForm::Summary => AskedFormName::Summary,
+        QuestionForm::Told => AskedFormName::Told,
+        QuestionForm::Task => AskedFormName::Task,
+        QuestionForm::General => AskedFormName::General,
+    };
+    let certain = form != AskedFormName::Task || question.is_request();
+    (familiar.assistants > 0).then(|| AskedForm { form, certain, shared: shared_part(familiar, question.form()) })
 }
 
 /// The settings with the tokens for a question of this form and type.

@@ -24,6 +24,9 @@ const PASSAGES_OF_A_UNIT: usize = 3;
 /// Most tokens of a heading and the empty line before it.
 const HEADING_TOKENS: usize = 20;
 
+/// A remark takes at most this part of the tokens.
+const REMARK_DIVISOR: usize = 4;
+
 /// The evidence that fits.
 pub(super) struct BudgetedEvidence {
     /// The units with the parts that are quoted.
@@ -34,14 +37,30 @@ pub(super) struct BudgetedEvidence {
     pub(super) tokens: ContextTokens,
 }
 
-/// The evidence within `most_tokens`. `unsupported` gives the reason if it supports no answer.
+/// What the first line of a context says; one of the two at most.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ContextNotes<'n> {
+    /// Why the evidence supports no answer.
+    pub(super) unsupported: Option<&'n str>,
+    /// What memory does not hold, though the evidence may answer the question.
+    pub(super) remark: Option<&'n str>,
+}
+
+/// The evidence within `most_tokens`.
 pub(super) fn fit_evidence(
     ranked: Vec<RankedCandidate>,
     impressions: &PartShares,
     (familiar, chosen): (&FamiliarityResult, &[(usize, f64)]),
     most_tokens: usize,
-    unsupported: Option<&str>,
+    notes: ContextNotes<'_>,
 ) -> BudgetedEvidence {
+    let ContextNotes { unsupported, remark } = notes;
+    let remark = remark.map(remark_line);
+    // The line is left out where it would take the room of the evidence.
+    let remark = remark.filter(|line| token_count::count_tokens(line) * REMARK_DIVISOR <= most_tokens);
+    let of_remark = remark.as_deref().map_or(0, |line| token_count::count_tokens(line) + 1);
+    let most = most_tokens;
+    let most_tokens = most - of_remark;
     let mut quotes = quote_candidates(&ranked, impressions);
     let place = |at: usize| {
         let part = familiar.best.get(at)?;
@@ -77,9 +96,18 @@ pub(super) fn fit_evidence(
             continue;
         }
         let next = next_part_tokens(familiar, &kept, unsupported, spent);
-        let tokens = ContextTokens { spent: spent as u32, most: most_tokens as u32, next };
+        let context = remark
+            .iter()
+            .fold(context, |context, line| EvidenceContext { text: format!("{line}\n{}", context.text), ..context });
+        let spent = if remark.is_some() { token_count::count_tokens(&context.text) } else { spent };
+        let tokens = ContextTokens { spent: spent as u32, most: most as u32, next };
         return BudgetedEvidence { ranked: kept, context, tokens };
     }
+}
+
+/// A remark as a line of its own.
+fn remark_line(remark: &str) -> String {
+    format!("In memory, {remark}. What follows is from other times.\n")
 }
 
 /// As much of a ranking as fits into `most_tokens`, by the tokens of the context itself; and these tokens.
@@ -211,7 +239,8 @@ mod tests {
             RankedCandidate { candidate: found, rho: score(at) }
         };
         let ranked = units.iter().enumerate().map(ranked).collect();
-        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), most_tokens, unsupported)
+        let notes = ContextNotes { unsupported, remark: None };
+        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), most_tokens, notes)
     }
 
     const FIRST: &str = "## 1 May 2024, 10:00\nAnn: The red kayak is in the boathouse.\n";

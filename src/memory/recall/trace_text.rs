@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use super::asked_time::period_text;
 use crate::language::times::render_interval;
 use types::model::{
     ConsideredUnit, Cues, EdgeStep, Evidence, FamiliarityTerms, Provenance, RecallRound, RerankResult, UnitId,
@@ -59,6 +60,14 @@ impl TraceText {
         if let Some(note) = &cues.note {
             self.line(0, &format!("cues by    {note}"));
         }
+        if let Some(form) = &evidence.trace.form {
+            let sure = if form.certain { "" } else { ", as no other form was recognised" };
+            let shared = (100.0 * form.shared).round();
+            self.line(0, &format!("form       {}{sure}; {shared} % of the tokens shared by it", form.form.in_words()));
+        }
+        if let Some(period) = &evidence.trace.period {
+            self.line(0, &format!("time       {}", period_text(period)));
+        }
         if let Some(asker) = &evidence.trace.asker {
             self.line(0, &format!("asker      {}", asker));
         }
@@ -86,7 +95,7 @@ impl TraceText {
                     self.line(
                         2,
                         &format!(
-                            "familiar: score = meaning + pair + words + speaker + month + marks + around + \
+                            "familiar: score = meaning + pair + words + speaker + time + marks + around + \
                              session{further}"
                         ),
                     );

@@ -1,8 +1,7 @@
-//! Finds the records on Kafka that cannot be read, of the log and of the memory, and writes what an operator decides
-//! instead.
+//! Finds records on Kafka that cannot be read, in the log and in the memory, and replaces them as the operator decides.
 //!
 //! In: the cluster's settings. Out: each such record, with what may be written instead; then the new record. A record
-//! that quarantines its bank only because its vectors have another model or width than the others is not reported: a
+//! is not reported if its bank is quarantined only because its vectors come from another model or have another width:
 //! re-embedding makes it readable.
 
 use erasure::unreadable_entry;

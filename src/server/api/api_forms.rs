@@ -190,11 +190,11 @@ pub struct MemoryDigest {
     /// The bank; absent for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bank: Option<Bank>,
-    /// Units.
+    /// The number of units.
     pub units: u64,
-    /// Semantic edges.
+    /// The number of semantic edges.
     pub semantic_edges: u64,
-    /// Structural edges.
+    /// The number of structural edges.
     pub structural_edges: u64,
     /// A hash that depends only on the set of units and edges.
     pub hash: String,

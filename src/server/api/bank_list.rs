@@ -64,13 +64,13 @@ pub struct BankCounts {
     pub bank: Bank,
     /// Whether it answers here.
     pub state: BankAvailability,
-    /// Units; absent, as the other counts, where the bank does not answer here.
+    /// The number of units; absent, as the other counts, where the bank does not answer here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
-    /// Semantic edges.
+    /// The number of semantic edges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semantic_edges: Option<u64>,
-    /// Structural edges.
+    /// The number of structural edges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structural_edges: Option<u64>,
     /// Durable turns of the bank's partition that are not reflected yet; those of other banks count, too.

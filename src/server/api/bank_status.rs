@@ -21,11 +21,11 @@ use types::{
 pub struct BankStatus {
     /// The bank.
     pub bank: Bank,
-    /// Units.
+    /// The number of units.
     pub units: u64,
-    /// Semantic edges.
+    /// The number of semantic edges.
     pub semantic_edges: u64,
-    /// Structural edges.
+    /// The number of structural edges.
     pub structural_edges: u64,
     /// The offsets that the counts reflect.
     pub reflects: Vec<LogPosition>,

@@ -27,7 +27,8 @@ const MAX_SHOWN: usize = 1_000;
 pub struct DeadLettersRequest {
     /// Which of them.
     pub select: LetterSelector,
-    /// Removes them from every stored byte, as `POST /v1/admin/erase` erases turns; needs a log in a directory.
+    /// Erases the dead letters from disk, all copies included, as `POST /v1/admin/erase` does with turns. Only for a
+    /// log in a directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove: bool,
     /// Most letters that are shown, before they are removed; 20 without it.

@@ -177,7 +177,7 @@ pub(super) fn graph_unit(unit: &UnitBody) -> GraphUnitView {
     }
 }
 
-/// An edge, from its lesser id.
+/// Converts an edge to a step that starts at the unit with the smaller id.
 pub(super) fn edge_step(edge: &GraphEdge) -> EdgeStep {
     EdgeStep { from: edge.a, to: edge.b, channel: edge.channel, weight: edge.weight.as_f64() }
 }

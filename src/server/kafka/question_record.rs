@@ -94,15 +94,11 @@ pub(super) struct ReplyAddress {
 /// A record that asks for an answer, of the questions topic or of the one of requests to forget: its position, key,
 /// value and headers.
 pub(super) struct IncomingRequest<'a> {
-    /// The partition.
     pub partition: u32,
-    /// The offset.
     pub offset: u64,
-    /// The key.
+    /// The record's key, which the answer gets, too.
     pub key: &'a [u8],
-    /// The value.
     pub value: &'a [u8],
-    /// The headers.
     pub headers: &'a [(String, Option<Vec<u8>>)],
 }
 

@@ -1,9 +1,10 @@
-//! Holds the shards of the questions partitions that the group has assigned to this instance (decision 40).
+//! Holds the shards for the partitions of the questions topic that the consumer group has assigned to this instance
+//! (decision 40).
 //!
-//! In: what the group assigns and revokes, as the reader of questions notes it in the memory. Out: a shard for each
-//! assigned partition; `follow_memory` loads it. Building a shard may take long, so it is done here, where no consumer
-//! waits to be polled. A shard that is revoked stays for two session timeouts and continues to follow its log, so that
-//! it does not have to be loaded if the group assigns it here again.
+//! In: the assigned and revoked partitions, which the reader of questions records in the replica. Out: a shard for each
+//! assigned partition; `follow_memory` loads it. Building a shard may take long. It is done here because here it does
+//! not keep a consumer from polling. A shard that is revoked stays for two session timeouts and continues to follow its
+//! log, so that it does not have to be loaded if the group assigns it here again.
 
 use super::log_events;
 use std::{

@@ -1,7 +1,7 @@
-//! What the followers of a bank are sent, each with one JSON form.
+//! The events that are sent to the followers of a bank, each with its JSON form.
 //!
-//! Values without behaviour, but for the change of a record as an event. `schemas/openapi.v1.json` is made of these
-//! types.
+//! Plain values; the only function converts a record's change into an event. `schemas/openapi.v1.json` is generated
+//! from these types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,8 @@ pub struct AddedUnit {
 pub struct RemovedUnit {
     /// The unit.
     pub id: UnitId,
-    /// What it said, cut to 80 characters, where its coming is still kept and no turn of it was edited or deleted.
+    /// The unit's text, cut to 80 characters. Absent if the event that added the unit is no longer kept, or if one of
+    /// its turns was edited or deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -140,11 +141,11 @@ pub struct SkippedEvents {
 pub struct BankProgress {
     /// The bank.
     pub bank: Bank,
-    /// Units.
+    /// The number of units.
     pub units: u64,
-    /// Semantic edges.
+    /// The number of semantic edges.
     pub semantic_edges: u64,
-    /// Structural edges.
+    /// The number of structural edges.
     pub structural_edges: u64,
     /// The offsets that this reflects.
     pub reflects: Vec<LogPosition>,

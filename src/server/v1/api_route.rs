@@ -76,7 +76,7 @@ pub(super) struct RouteEntry {
     pub(super) described: Option<RouteDescription>,
 }
 
-/// What the document says of a route in words.
+/// The description of a route in the OpenAPI document.
 pub(super) struct RouteDescription {
     /// The name of the operation.
     pub(super) id: &'static str,

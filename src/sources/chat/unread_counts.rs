@@ -1,16 +1,16 @@
-//! Counts the unread parts of records by name.
+//! Counts by name the parts of records that the reader ignored.
 
 use std::collections::BTreeMap;
 
 /// How many names are counted separately.
 const MAX_NAMES: usize = 64;
 
-/// The unread parts of records that were otherwise read, counted by name.
+/// How many parts of records the reader ignored, by name. The records themselves were read.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct UnreadCounts(BTreeMap<String, u64>);
 
 impl UnreadCounts {
-    /// Counts a part that was not read.
+    /// Counts one part that the reader ignored.
     pub(crate) fn add(&mut self, name: &str) {
         self.add_many(name, 1);
     }

@@ -28,7 +28,8 @@ impl IrcNicks {
         Account { id, name, handle: None, bot: false }
     }
 
-    /// The account of a nick that has spoken before, with the name as a text writes it.
+    /// The account of a nick that has spoken before. Its name is `nick` as it is written here, not as it was first
+    /// written.
     pub(super) fn named(&self, nick: &str) -> Option<Account> {
         let folded = nick.to_lowercase();
         let id = self.changed.get(&folded).cloned().unwrap_or(folded);

@@ -95,10 +95,12 @@ pub struct FamiliarityWeights {
     /// Weight when a person whom the question names speaks.
     #[schemars(range(min = 0, max = 1_000))]
     pub speaker: f64,
-    /// Weight when the part was said in a month that the question names.
+    /// Weight when the part was said, or happens, in the time that the question names; for a day, also when the
+    /// part was said in the same month.
     #[schemars(range(min = 0, max = 1_000))]
     pub month: f64,
-    /// Weight when the part was said on a day that the question names; less on the two days after it.
+    /// Added to `month` when the time is at most eight days long and the part lies in it; less on the two days after
+    /// it.
     #[schemars(range(min = 0, max = 1_000))]
     pub day: f64,
     /// Weight of each expression of time in a part that is no passage, two at most.

@@ -152,8 +152,8 @@ pub(super) fn check_topic_name(key: &str, name: &str) -> Result<(), String> {
 }
 
 impl LogSettings {
-    /// Settings under which words of deleted turns never leave a topic that they create: a sentence for each, with
-    /// what to set. Empty for a log in a directory, which erases them itself.
+    /// A warning for each topic that would keep the words of deleted turns for good if it were created with these
+    /// settings, with the setting to change. Empty for a log in a directory, which erases such words itself.
     #[must_use]
     pub fn unbounded_topic_warnings(&self) -> Vec<String> {
         let KafkaSettings { turns_retention_hours, dead_letters_retention_hours, .. } = self.kafka;

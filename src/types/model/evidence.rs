@@ -6,7 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, Channel, Cues, EventTime, FlatComparison, ModelUsage, SCHEMA_VERSION, TextRange, UnitId};
+use super::{
+    AskedForm, AskedPeriod, Bank, Channel, Cues, EventTime, FlatComparison, ModelUsage, SCHEMA_VERSION, TextRange,
+    UnitId,
+};
 use crate::null_fields::null_as_default;
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
@@ -39,9 +42,9 @@ impl Score {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Step")]
 pub struct EdgeStep {
-    /// Where it starts.
+    /// The unit at which the step starts.
     pub from: UnitId,
-    /// Where it ends.
+    /// The unit at which the step ends.
     pub to: UnitId,
     /// The kind of edge.
     pub channel: Channel,
@@ -239,7 +242,7 @@ pub struct FamiliarityTerms {
     pub words: f64,
     /// Whether a person named in the question speaks.
     pub speaker: f64,
-    /// Whether it was said in a month or on a day that the question names.
+    /// Whether it was said, or happens, at the time that the question names.
     pub month: f64,
     /// Expressions of time and names, minus a deduction for a part that asks.
     pub marks: f64,
@@ -565,6 +568,12 @@ pub struct Trace {
     /// Whom "I" and "my" mean, where the question says them: its asker, or the bank's only person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
+    /// The time that the question names; absent if it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<AskedPeriod>,
+    /// Whose words the question asks for; absent where no assistant speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<AskedForm>,
     /// Hash of the question's vector and of its model.
     pub vector_hash: String,
     /// Language-model use of cues and plans, cached responses included; absent without a language

@@ -103,13 +103,13 @@ impl ExplanationStepName {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "StepState")]
 pub enum ExplanationStepState {
-    /// It let the turn pass.
+    /// The step let the turn pass.
     Passed,
-    /// It kept the turn out.
+    /// The step excluded the turn.
     Failed,
-    /// It did not decide: an earlier step had failed, or another way led on.
+    /// The step did not decide: an earlier step had failed, or another way led on.
     NotReached,
-    /// What it did cannot be told here.
+    /// What the step did is not known here.
     Unknown,
 }
 

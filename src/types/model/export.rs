@@ -64,11 +64,11 @@ pub struct ExportSeal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportDigest {
-    /// Units.
+    /// The number of units.
     pub units: u64,
-    /// Semantic edges.
+    /// The number of semantic edges.
     pub semantic_edges: u64,
-    /// Structural edges.
+    /// The number of structural edges.
     pub structural_edges: u64,
     /// Hash of the set of units and edges, in 32 hexadecimal digits.
     pub hash: String,

@@ -238,7 +238,7 @@ pub struct MemoryRecord {
     pub state: WindowState,
     /// Hash of the turns that the units were made from.
     pub turns_hash: String,
-    /// Who made the units, with a version: `rules/5`, `plain/3`. It ends with ` in part` where units are missing until
+    /// Who made the units, with a version: `rules/6`, `plain/3`. It ends with ` in part` where units are missing until
     /// the window is extracted again.
     pub extractor: String,
     /// What cut its long turns into passages, with a version: `passages/1`; absent where no unit has passages.

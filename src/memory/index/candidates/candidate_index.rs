@@ -9,6 +9,7 @@ use std::{
     cell::RefCell,
     collections::{BTreeSet, HashMap},
     hash::BuildHasherDefault,
+    ops::Range,
     rc::Rc,
     slice::from_ref,
 };
@@ -56,6 +57,8 @@ pub(in crate::index) struct CandidateIndex {
     /// The numbers of the speakers who have this name, or this first word of their name.
     named: HashMap<NameKey, Vec<u32>, BuildHasherDefault<IdHasher>>,
     greetings: GreetingPostings,
+    /// The slots of the parts that name a time, which are few.
+    with_events: BTreeSet<PartSlot>,
     scratch: RefCell<Option<ScratchBuffers>>,
 }
 
@@ -72,7 +75,8 @@ impl CandidateIndex {
         let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
         let slots = vec_bytes(&self.parts) + self.columns.bytes() + tree_bytes::<PartSlot, ()>(self.free.len());
         let scratch = self.scratch.borrow().as_ref().map_or(0, ScratchBuffers::bytes);
-        slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes() + scratch
+        let events = tree_bytes::<PartSlot, ()>(self.with_events.len());
+        events + slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes() + scratch
     }
 
     /// Adds a part between two others of its session.
@@ -90,6 +94,9 @@ impl CandidateIndex {
         let speaker = self.enter_speaker(indexed.speaker);
         self.greetings.insert(key.session, indexed.speaker[0], indexed.greeted());
         self.columns.set(slot, PartFeatures { session, speaker, ..PartFeatures::of(key, indexed) });
+        if !indexed.events().is_empty() {
+            self.with_events.insert(slot);
+        }
         self.parts[at] = Some(Rc::clone(indexed));
         self.gists.insert(slot, &indexed.vectors());
         let (second_before, second_after) =
@@ -116,6 +123,7 @@ impl CandidateIndex {
         self.sessions.release(session);
         self.leave_speaker(indexed.speaker);
         self.greetings.delete(session, indexed.speaker[0], indexed.greeted());
+        self.with_events.remove(&slot);
         self.columns.set(slot, PartFeatures::default());
         self.parts[at] = None;
         self.free.insert(slot);
@@ -170,6 +178,12 @@ impl CandidateIndex {
     pub(in crate::index) fn prefetch_part(&self, slot: PartSlot) {
         let at = slot as usize;
         kernel::fetch_ahead(self.parts.get(at..=at).unwrap_or_default());
+    }
+
+    /// The parts in some slots that name a time.
+    pub(in crate::index) fn with_events(&self, slots: Range<usize>) -> impl Iterator<Item = (PartSlot, &IndexedPart)> {
+        let named = self.with_events.range(slots.start as PartSlot..slots.end as PartSlot);
+        named.filter_map(|slot| Some((*slot, &**self.part(*slot)?)))
     }
 
     /// The features of every slot.
@@ -261,7 +275,8 @@ impl CandidateIndex {
                 let (part, f, near) = (key(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
                 let speaker = self.speaker_keys[f.speaker as usize];
                 let features = (f.window, f.month, f.day, f.length, f.marks);
-                Some((part, near.all().map(key), features, speaker, self.gists.listed(slot)))
+                let event = self.with_events.contains(&slot);
+                Some((part, near.all().map(key), features, speaker, event, self.gists.listed(slot)))
             })
             .collect();
         parts.sort_by_key(|part| part.0);

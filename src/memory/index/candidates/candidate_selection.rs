@@ -140,6 +140,11 @@ impl CandidateSelection {
         best.filter(|(_, slot)| !self.is_candidate.contains(*slot)).map(|(score, _)| f64::from(score))
     }
 
+    /// Whether a part lies in the time of the probe.
+    pub(in crate::index) fn holds_time(&self) -> bool {
+        self.estimates.holds_time
+    }
+
     fn choose(&mut self, asked: &QueryTerms<'_>, index: &CandidateIndex, linked: &dyn Fn(UnitId) -> Vec<PartSlot>) {
         let (best, by_words) = (std::mem::take(&mut self.estimates.best), std::mem::take(&mut self.estimates.by_words));
         let near = best.iter().take(asked.wanted / BEST_TO_VERY_BEST).flat_map(|slot| {

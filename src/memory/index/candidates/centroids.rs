@@ -1,8 +1,8 @@
 //! The centroids of the parts of a large bank: one direction for several vectors.
 //!
-//! In: parts by slot, with their vectors. Out: the codes of their centroids. A centroid is the direction of up to three
-//! sentences of a part together with its pair; a long part has several. All is a function of the set of parts, except
-//! the numbers of slots and rows.
+//! In: parts by slot, with their vectors. Out: the codes of their centroids. A centroid is the normalised sum of
+//! the vectors of up to three sentences of a part and of the vector of its pair, which is the part with the turn before
+//! it. A long part has several centroids. All is a function of the set of parts, except the numbers of slots and rows.
 
 use std::{borrow::Cow, collections::HashMap, hash::BuildHasherDefault};
 
@@ -97,7 +97,8 @@ impl PartCentroids {
     }
 }
 
-/// The centroids of a part: for every three sentences, their direction together with the pair.
+/// The centroids of a part: one for every three sentences, the normalised sum of their vectors and of the vector of
+/// [`PartVectors::pair`].
 fn of_part(vectors: &PartVectors<'_>) -> Vec<FixedVector> {
     let pair: Vec<_> = vectors.pair.in_16_bits().collect();
     let sentences: Vec<_> = vectors.sentences.in_16_bits().collect();

@@ -11,21 +11,23 @@ use std::ops::Range;
 
 use super::{
     best_slots::{BestSlots, NO_SCORE, greatest},
-    candidate_index::{CandidateIndex, OWN_WORDS, month},
-    indexed_part::{NONE, PartSlot},
+    candidate_index::{CandidateIndex, OWN_WORDS},
+    indexed_part::{IndexedPart, NONE, PartSlot},
     part_columns::{ASKS, LIVE, PASSAGE, SessionNeighbours, names, times},
-    query_terms::{QueryTerms, day_nearness},
+    query_terms::QueryTerms,
     scratch_buffers::{ScratchBuffers, refill_buffer},
     session_best_slots::SessionBestSlots,
 };
 use crate::index::{
     lexical::{bm25, term_analyzer::TermKey},
+    probes::ProbedTime,
     vectors::{
         kernel::{self, BLOCK_ROWS, CodeTable},
         vector_codes::CodeCosines,
     },
     work_budget::{COUNTED_POSTING, ESTIMATED_BLOCK, SCANNED_BLOCK, WorkBudget},
 };
+use types::config::FamiliarityWeights;
 
 /// The maximum number of postings that are counted for the question's words. The rarest words come first; words that no
 /// longer fit add nothing here.
@@ -48,6 +50,8 @@ pub(in crate::index) struct PartEstimates {
     pub best: Vec<PartSlot>,
     /// The best parts by their words alone, in order.
     pub by_words: Vec<PartSlot>,
+    /// Whether a part lies in the time of the probe.
+    pub holds_time: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -257,9 +261,8 @@ impl FirstEstimate {
     /// The estimates of the slots of a block.
     fn estimate(&mut self, asked: &QueryTerms<'_>, index: &CandidateIndex, block: usize) {
         let (Some(CentroidQuery { table, cosines, worth }), Some(best)) = (&self.query, &mut self.best) else { return };
-        let (Some(by_words), PartEstimates { scores, sessions, .. }) = (&mut self.by_words, &mut self.estimates) else {
-            return;
-        };
+        let PartEstimates { scores, sessions, holds_time, .. } = &mut self.estimates;
+        let Some(by_words) = &mut self.by_words else { return };
         let slots = block * BLOCK_ROWS..index.slots().min((block + 1) * BLOCK_ROWS);
         let mut sums = index.centroids().first().sums(table, block);
         while let Some((slot, sum)) = self.more_gists.pop_if(|(slot, _)| (*slot as usize) < slots.end) {
@@ -281,24 +284,20 @@ impl FirstEstimate {
                 *estimate += speakers.get(*speaker as usize).copied().unwrap_or_default();
             }
         }
-        if !asked.probe.months.is_empty() {
-            let said_in = |at: i32| {
-                let named = |(year, named): &(Option<i16>, i8)| match year {
-                    Some(year) => at == month(*year, *named),
-                    None => at.rem_euclid(12) + 1 == i32::from(*named),
-                };
-                asked.probe.months.iter().any(named)
-            };
-            for (estimate, at) in estimates.iter_mut().zip(&columns.month()[slots.clone()]) {
-                *estimate += if said_in(*at) { w.month as f32 } else { 0.0 };
+        match &asked.probe.time {
+            None => best.add_all(estimates, slots.start),
+            Some(time) => {
+                let in_time = add_time(time, w, index, slots.clone(), estimates);
+                *holds_time |= in_time.contains(&true);
+                // Parts of the time come first, but lend no more to the parts around them.
+                let chosen = time.chosen(w) as f32;
+                let mut ranked = [NO_SCORE; BLOCK_ROWS];
+                for (ranked, (estimate, in_time)) in ranked.iter_mut().zip(estimates.iter().zip(in_time)) {
+                    *ranked = estimate + if in_time { chosen } else { 0.0 };
+                }
+                best.add_all(&ranked[..estimates.len()], slots.start);
             }
         }
-        if !asked.probe.days.is_empty() {
-            for (estimate, at) in estimates.iter_mut().zip(&columns.day()[slots.clone()]) {
-                *estimate += (w.day * day_nearness(&asked.probe.days, (*at).into())) as f32;
-            }
-        }
-        best.add_all(estimates, slots.start);
         let mut of_words = [0.0; BLOCK_ROWS];
         let of_words = &mut of_words[..slots.len()];
         of_words.iter_mut().zip(words).for_each(|(score, words)| *score = *words as f32);
@@ -315,4 +314,38 @@ impl FirstEstimate {
         }
         scores.extend_from_slice(estimates);
     }
+}
+
+/// Adds what the time of a question adds to the estimates of some slots; returns which of their parts lie in the time.
+/// The columns have the days on which parts were said; where the day alone does not decide, the part does.
+fn add_time(
+    time: &ProbedTime,
+    weights: &FamiliarityWeights,
+    index: &CandidateIndex,
+    slots: Range<usize>,
+    estimates: &mut [f32],
+) -> [bool; BLOCK_ROWS] {
+    let (days, months) = (index.columns().day(), index.columns().month());
+    let of_part = |part: &IndexedPart| {
+        let said_at = part.unit.body.part_said_at(part.key().part as usize);
+        time.term(weights, &time.times_of(said_at, part.events()))
+    };
+    let of_slot = |slot: usize| {
+        let month = (months[slot].rem_euclid(12) + 1) as i8;
+        match time.term_of_day(weights, i64::from(days[slot]), month) {
+            Some(found) => found,
+            None => index.part(slot as PartSlot).map_or((0.0, false), |part| of_part(part)),
+        }
+    };
+    let mut in_time = [false; BLOCK_ROWS];
+    let mut terms = [0.0; BLOCK_ROWS];
+    for (at, slot) in slots.clone().enumerate().filter(|(at, _)| estimates[*at] > NO_SCORE) {
+        (terms[at], in_time[at]) = of_slot(slot);
+    }
+    for (slot, part) in index.with_events(slots.clone()).filter(|_| !time.of_saying) {
+        let at = slot as usize - slots.start;
+        (terms[at], in_time[at]) = of_part(part);
+    }
+    estimates.iter_mut().zip(terms).for_each(|(estimate, term)| *estimate += term as f32);
+    in_time
 }

@@ -1,6 +1,6 @@
 //! A part of a unit with what the familiarity score compares.
 //!
-//! In: a unit, and one of its parts. Out: the part's words, its speaker and the names in it. It never changes, except
+//! In: a unit, and one of its parts. Out: the part's words, its speaker, the names in it and the times that it names. It never changes, except
 //! for its slot in the candidate index of its bank.
 
 use std::{cell::Cell, ops::Range, sync::Arc};
@@ -11,11 +11,11 @@ use crate::index::{
     units::{
         association_score::{NameKey, name_key},
         live_unit::{LiveUnit, PartRows, PartVectors},
-        unit_body::PartBody,
+        unit_body::{PartBody, UnitBody},
     },
 };
-use crate::language::{greeted_name::greeted_name, person_names::capitalised_runs};
-use types::model::{Language, SpeakerKind, TextFeatures, UnitId, canonical_name};
+use crate::language::{greeted_name::greeted_name, person_names::capitalised_runs, times::find_times_in};
+use types::model::{Interval, Language, SpeakerKind, TextFeatures, UnitId, canonical_name};
 
 /// Identifies a part and determines its place in the order of its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +60,8 @@ pub(in crate::index) struct IndexedPart {
     /// Features of its words.
     pub marks: TextFeatures,
     greets: bool,
+    /// The intervals that its words name; most parts name none.
+    events: Box<[Interval]>,
     /// Whether it is a passage of a long turn: no part around it counts with it, and it counts with no other part.
     pub is_passage: bool,
     /// Whether an assistant said it.
@@ -89,6 +91,7 @@ impl IndexedPart {
             speaker: [name_key(&name), name_key(first)],
             marks: part.marks,
             greets: greeted.is_some(),
+            events: events(&unit.body, part),
             is_passage: part.range.is_some(),
             is_by_assistant: part.kind == Some(SpeakerKind::Assistant),
             is_by_program: !matches!(part.kind, None | Some(SpeakerKind::Person)),
@@ -98,7 +101,7 @@ impl IndexedPart {
 
     /// Its bytes in memory, without those of its unit.
     pub(in crate::index) fn bytes(&self) -> usize {
-        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.hashes)
+        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.hashes) + size_of_val(&*self.events)
     }
 
     /// Its place in the order of the bank.
@@ -121,6 +124,11 @@ impl IndexedPart {
         self.hashes.last().copied().filter(|_| self.greets)
     }
 
+    /// The intervals of what it tells, besides the moment at which it was said.
+    pub(in crate::index) fn events(&self) -> &[Interval] {
+        &self.events
+    }
+
     /// Its vectors.
     pub(in crate::index) fn vectors(&self) -> PartVectors<'_> {
         self.unit.vectors_at(self.rows)
@@ -132,4 +140,17 @@ fn names(text: &str, language: Language) -> impl Iterator<Item = NameKey> {
     let text = if language == Language::De { "" } else { text };
     let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
     capitalised_runs(text).into_iter().filter_map(first).map(|word| name_key(&canonical_name(word)))
+}
+
+/// The intervals that the words of a part name; that of the unit, where the part only repeats the unit.
+fn events(unit: &UnitBody, part: PartBody<'_>) -> Box<[Interval]> {
+    if unit.is_restated() {
+        let is_saying = |time: &Interval| time.start_ms == time.end_ms && time.start_ms == part.said_at.unix_ms;
+        return unit.time.as_deref().copied().filter(|time| !is_saying(time)).into_iter().collect();
+    }
+    // Counting the expressions costs less than reading them, and was done when the part was made.
+    if part.marks.times == 0 {
+        return Box::default();
+    }
+    find_times_in(part.text, part.marks.language, Some(part.said_at)).into_iter().map(|time| time.interval).collect()
 }

@@ -4,6 +4,7 @@
 //! a part with its key; `candidate_index` holds a bank's parts in `part_columns`, `centroids`, `stem_postings` and
 //! `dense_ids`; a `first_estimate` ranks them with `best_slots` and `session_best_slots`. `candidate_selection` chooses
 //! the candidates from these and finds their words with `slot_words`; it uses `slot_set`s from `scratch_buffers`.
+//! `time_match` is what the time of a question adds to a part.
 
 pub(super) mod best_slots;
 pub(super) mod candidate_index;
@@ -19,3 +20,4 @@ pub(super) mod session_best_slots;
 pub(super) mod slot_set;
 pub(super) mod slot_words;
 pub(super) mod stem_postings;
+pub(super) mod time_match;

@@ -1,8 +1,8 @@
 //! What a question asks for, besides its vector: words, topics, people.
 //!
-//! In: a familiarity probe, and the counts of its bank. Out: for a part, its BM25, the topics that it holds, the share
-//! of its speaker, and how near it is to a named day. Counts come part by part in a pass over the whole bank, or all at
-//! once from the candidate index; both ways give the same result.
+//! In: a familiarity probe, and the counts of its bank. Out: for a part, its BM25, the topics that it holds, and the
+//! share of its speaker. Counts come part by part in a pass over the whole bank, or all at once from the candidate
+//! index; both ways give the same result.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,8 +30,6 @@ const LOG_DIGITS: f64 = 1_048_576.0;
 const MAX_TOPICS: usize = 64;
 /// The size of the sieve in 64-bit words; it rules out most terms that are not in the question.
 const SIEVE_WORDS: usize = 16;
-/// For how many days, counting the named day, people are expected to talk about what happened on it.
-const TELLING_DAYS: i64 = 3;
 /// The shares of the person who acts and of the other named people, if several are named.
 const SUBJECT: f64 = 0.75;
 const OTHERS: f64 = 0.25;
@@ -314,12 +312,6 @@ pub(in crate::index) fn add_words(windows: &mut Vec<QueryWordHit>, first: usize,
 /// The word of the sieve that has the bit of a term.
 fn sieve_word(term: TermKey) -> usize {
     (term >> 6) as usize % SIEVE_WORDS
-}
-
-/// How near after a named day something was said: 1 on the day, 0 from the third day after it on.
-pub(in crate::index) fn day_nearness(days: &[(i64, i64)], said: i64) -> f64 {
-    let after = days.iter().filter(|(first, _)| said >= *first).map(|(_, last)| (said - last).max(0));
-    after.min().map_or(0.0, |after| (TELLING_DAYS - after).max(0) as f64 / TELLING_DAYS as f64)
 }
 
 /// A logarithm with 20 binary digits after the point.

@@ -54,7 +54,7 @@ pub(in crate::index) type ProbeResultStream<'scope> = Stream<'scope, Epoch, Vec<
 /// A step in restoring a bank as a whole, so that no choice has to be searched for.
 #[derive(Debug, Clone)]
 pub(in crate::index) enum BankRestoreStep {
-    /// The choices of the bank's units at this epoch are known; they follow.
+    /// The choices of the bank's units at this epoch are known already. They follow as [`Self::Chosen`].
     Placed(BankKey),
     /// Choices of units that have been placed, grouped by unit.
     Chosen(BankKey, Arc<Vec<GraphChoice>>),

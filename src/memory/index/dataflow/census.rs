@@ -57,11 +57,11 @@ pub struct GraphEdge {
 /// Counts and a hash of the set of units and edges.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GraphCensus {
-    /// Units.
+    /// The number of units.
     pub units: u64,
-    /// Semantic edges.
+    /// The number of semantic edges.
     pub semantic_edges: u64,
-    /// Structural edges.
+    /// The number of structural edges.
     pub structural_edges: u64,
     /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge; 0 if it was not requested.
     pub hash: u128,

@@ -1,6 +1,6 @@
 //! How familiar each part of a bank is to a question (decision 19).
 //!
-//! In: the parts of a bank (`bank_parts`); a probe with the question's vector, words, names and months. Out: as of an
+//! In: the parts of a bank (`bank_parts`); a probe with the question's vector, words, names and time. Out: as of an
 //! epoch, the best parts with their scores, the terms of each score, and the zero of the bank's scale. In a bank with a
 //! candidate index, only the candidates are scored, with the same terms and the statistics of the whole bank; in other
 //! banks, every part is scored. No statistic counts a deleted unit. The passes may pause after any part; the result
@@ -9,7 +9,7 @@
 //!
 //! The score is a weighted sum (`types/config/familiarity.rs` explains each weight): the cosine of the part's best
 //! sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns
-//! around it; who speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of
+//! around it; who speaks; the time that is asked for; features of the words. Then a share of the neighbours' scores and of
 //! the session's best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short
 //! turns before and after it are neighbours of each other. The features of its words do not count.
 
@@ -18,12 +18,10 @@ use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 use super::bank_parts::BankParts;
 use crate::index::{
     candidates::{
-        candidate_index::{CandidateIndex, MAX_NAMES, MAX_TIMES, OWN_WORDS, day},
+        candidate_index::{CandidateIndex, MAX_NAMES, MAX_TIMES, OWN_WORDS},
         candidate_selection::{CandidateSelection, SCALE_PARTS},
         indexed_part::{IndexedPart, NONE, PartKey, PartSlot},
-        query_terms::{
-            NameSet, QuerySpeakers, QueryTerms, QueryTopics, QueryWordHit, QueryWords, TermMap, add_words, day_nearness,
-        },
+        query_terms::{NameSet, QuerySpeakers, QueryTerms, QueryTopics, QueryWordHit, QueryWords, TermMap, add_words},
         session_best_slots::SESSION_BEST,
     },
     lexical::{
@@ -64,6 +62,8 @@ struct PartScore {
     /// The question's topics that it holds itself, one bit for each.
     topics: u64,
     terms: FamiliarityTerms,
+    /// Whether it lies in the time of the probe.
+    is_in_time: bool,
     own: f64,
     smooth: f64,
     /// Its place among the parts that are not passages; for a passage, the place of the next such part.
@@ -98,7 +98,7 @@ enum ScoringPass {
     Words,
     /// Finds the topics in the part itself, and computes the cosines.
     Align,
-    /// Adds the next pair, the speaker, the month, the day and the features of the words.
+    /// Adds the next pair, the speaker, the time and the features of the words.
     Features,
     /// Adds the shares of the neighbours, and finds each session's best parts.
     Around,
@@ -136,6 +136,10 @@ pub(in crate::index) struct FamiliarityScan {
     present: NameSet,
     sessions: SessionMeans,
     ranked: Vec<(Reverse<Score>, PartKey, usize)>,
+    /// How many of the scored parts lie in the time of the probe.
+    in_time: usize,
+    /// Whether a part of a large bank may lie in it.
+    may_hold_time: bool,
 }
 
 /// The mean of the best parts of each session. Sessions are added in their order.
@@ -247,6 +251,7 @@ impl FamiliarityScan {
                 }
                 ScoringPass::Rank => {
                     if let (Some(candidates), Some(index)) = (self.candidates.take(), index) {
+                        self.may_hold_time = candidates.holds_time();
                         index.keep_scratch(candidates.into_scratch());
                     }
                     return Some(self.answer(probe));
@@ -332,6 +337,7 @@ impl FamiliarityScan {
             pair: 0.0,
             topics: 0,
             terms: FamiliarityTerms::default(),
+            is_in_time: false,
             own: 0.0,
             smooth: 0.0,
             place: self.turns.len(),
@@ -411,7 +417,12 @@ impl FamiliarityScan {
                 let mean = self.sessions.mean(self.parts[at].key.session);
                 let part = &mut self.parts[at];
                 part.terms.session = probe.weights.session * mean;
-                let score = Score::from_f64((part.smooth + part.terms.session) / FAMILIARITY_SCALE);
+                // No other part gets a share of this.
+                let chosen =
+                    probe.time.as_ref().filter(|_| part.is_in_time).map_or(0.0, |time| time.chosen(&probe.weights));
+                part.terms.month += chosen;
+                self.in_time += usize::from(part.is_in_time);
+                let score = Score::from_f64((part.smooth + part.terms.session + chosen) / FAMILIARITY_SCALE);
                 self.ranked.push((Reverse(score), part.key, at));
                 let wanted = self.wanted_parts(probe);
                 if self.ranked.len() >= 2 * wanted + 64 {
@@ -463,6 +474,7 @@ impl FamiliarityScan {
             only_person: self.only_person.take(),
             unknown_asker,
             speaker_topics,
+            in_time: probe.time.is_some().then(|| self.in_time.max(usize::from(self.may_hold_time))),
         }
     }
 
@@ -570,21 +582,15 @@ fn best(vector: &[i16], rows: &VectorRows<'_>) -> Option<f64> {
     rows.best_cosine(vector).map(Score::as_f64)
 }
 
-/// Adds the month, the day and the features of the words.
+/// Adds the time and the features of the words.
 fn add_features(probe: &FamiliarityProbe, part: &mut PartScore, present: &NameSet) {
     let (w, indexed) = (&probe.weights, &part.indexed);
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
-    let said_at = || indexed.unit.body.part_said_at(part.key.part as usize);
-    let month = !probe.months.is_empty() && {
-        let date = said_at().local().date();
-        let said_in =
-            |&(year, month): &(Option<i16>, i8)| month == date.month() && year.is_none_or(|y| y == date.year());
-        probe.months.iter().any(said_in)
-    };
-    part.terms.month = w.month * flag(month);
-    if !probe.days.is_empty() {
-        part.terms.month += w.day * day_nearness(&probe.days, day(said_at()));
+    if let Some(time) = &probe.time {
+        let (body, at) = (&indexed.unit.body, part.key.part as usize);
+        let times = time.times_of(body.part_said_at(at), indexed.events());
+        (part.terms.month, part.is_in_time) = time.term(w, &times);
     }
     let marks = indexed.marks;
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.

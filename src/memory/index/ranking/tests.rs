@@ -7,7 +7,7 @@ use std::{
 
 use super::{bank_parts::BankParts, scoring::FamiliarityScan};
 use crate::index::{
-    FamiliarPart, FamiliarityProbe, FamiliarityResult, LiveUnit, QuestionTopic, TermAnalyzer,
+    FamiliarPart, FamiliarityProbe, FamiliarityResult, LiveUnit, ProbedTime, QuestionTopic, TermAnalyzer,
     candidates::{
         candidate_index::CandidateIndex,
         candidate_selection::CandidateSelection,
@@ -18,6 +18,7 @@ use crate::index::{
     units::live_unit::RecordUnits,
     work_budget::WorkBudget,
 };
+use crate::language::question::LocalStretch;
 use types::{
     config::Pipeline,
     model::{
@@ -141,8 +142,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         subject: None,
         asker: None,
         asks_time: false,
-        months: if dice.below(4) == 0 { vec![(None, 12), (Some(2024), 3)] } else { Vec::new() },
-        days: if dice.below(3) == 0 { vec![(19_680, 19_681), (19_730, 19_730)] } else { Vec::new() },
+        time: (dice.below(3) == 0).then(|| probed_time(dice)),
         weights: settings.weights,
         cosines: settings.cosines,
         greeted_names: true,
@@ -151,6 +151,23 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         candidates,
         linked_units: 0,
         limit: 1_000,
+    }
+}
+
+/// Two days in November 2023, perhaps with every December.
+fn probed_time(dice: &mut Dice) -> ProbedTime {
+    const DAY_MS: i64 = 86_400_000;
+    let days = |first: i64, last: i64| LocalStretch {
+        first_ms: first * DAY_MS,
+        last_ms: (last + 1) * DAY_MS - 1,
+        around: (19_662 * DAY_MS, 19_692 * DAY_MS - 1),
+    };
+    ProbedTime {
+        stretches: vec![days(19_680, 19_681), days(19_690, 19_690)],
+        months: if dice.below(2) == 0 { vec![12] } else { Vec::new() },
+        offset_seconds: (dice.below(2) == 0).then_some(3_600),
+        of_saying: dice.below(2) == 0,
+        chooses: dice.below(3) == 0,
     }
 }
 

@@ -50,7 +50,7 @@ pub(in crate::index) struct LoadPiece {
     pub placed: bool,
     /// Known choices, grouped by unit.
     pub chosen: Vec<GraphChoice>,
-    /// Whether the bank's part of the load ends with it.
+    /// Whether this is the last piece of the bank's load.
     pub last: bool,
 }
 

@@ -4,9 +4,10 @@
 //! form, keywords, persons, places and time, who acts, and the question as a statement. `first_person_wording` puts a
 //! question into the first person. Pure; it never reads the memory.
 //!
-//! `parsed_question` makes the value. `question_words`, `quoted_ranges`, `question_names`, `keywords`, `first_person`,
+//! `parsed_question` makes the value. `asked_time` and `day_ranges` read its time. `question_words`, `quoted_ranges`, `question_names`, `keywords`, `first_person`,
 //! `question_type`, `question_form`, `statement` and `inflection` each read one thing.
 
+mod asked_time;
 mod day_ranges;
 mod first_person;
 mod inflection;
@@ -22,6 +23,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
+pub use asked_time::{AskedTime, LocalStretch};
 pub use first_person::first_person_wording;
 pub use parsed_question::ParsedQuestion;
 pub use question_form::QuestionForm;

@@ -7,7 +7,7 @@ use std::{collections::HashSet, ops::Range};
 
 use super::{
     QuestionForm, QuestionType,
-    day_ranges::{DayRange, days},
+    asked_time::{AskedTime, asks_for_nothing_else},
     first_person,
     keywords::keywords,
     question_form,
@@ -18,9 +18,8 @@ use super::{
     statement::QuestionClause,
 };
 use crate::language::{
-    month_mentions::{YearMonth, months},
     multilingual::{LanguageDetection, is_first_person, is_function_word_of, is_weak_word_of, name_forms, told},
-    times::{find_times_in, months_in},
+    times::find_times_in,
 };
 use types::model::{Cues, Interval, Language, Question};
 
@@ -39,8 +38,7 @@ pub struct ParsedQuestion<'q> {
     form: QuestionForm,
     keywords: Vec<String>,
     cues: Cues,
-    months: Vec<YearMonth>,
-    days: Vec<DayRange>,
+    asked_time: Option<AskedTime>,
     clause: Option<QuestionClause<'q>>,
 }
 
@@ -57,25 +55,38 @@ impl<'q> ParsedQuestion<'q> {
         let mut words = words(text);
         words.retain(|word| !is_function_word_of(&word.lower, read_in));
         let times = find_times_in(text, read_in, question.asked_at);
-        let time_ranges: Vec<Range<usize>> = times.iter().map(|t| t.range.clone()).collect();
         let quotes = quoted_ranges(text);
+        let mut asked_time = AskedTime::of(question, read_in, &quotes);
+        let periods = asked_time.iter().flat_map(|time| time.ranges.clone());
+        let mut time_ranges: Vec<Range<usize>> = times.iter().map(|t| t.range.clone()).chain(periods).collect();
+        time_ranges.sort_by_key(|range| (range.start, range.end));
         let taken: Vec<Range<usize>> = quotes.iter().chain(&time_ranges).cloned().collect();
         // In English, grammar shows what is a person and what is a place; in other languages, speakers are found by
         // their names as written.
         let runs = if read_in.is_english() { name_runs(text, &words, &taken) } else { Vec::new() };
+        let question_type = QuestionType::of_language(text, read_in);
+        let (participants, locations) = (names(&runs, NameClass::Person), names(&runs, NameClass::Place));
+        if let Some(time) = &mut asked_time {
+            time.chooses = participants.is_empty()
+                && locations.is_empty()
+                && quotes.is_empty()
+                && question_type != QuestionType::Time
+                && asks_for_nothing_else(&words, read_in, &time_ranges);
+        }
+        // Two readings of one date are no interval.
+        let asked_interval = asked_time.as_ref().filter(|time| !time.words.is_empty()).and_then(AskedTime::interval);
         Self {
             question,
             language,
-            question_type: QuestionType::of_language(text, read_in),
+            question_type,
             form: QuestionForm::of_language(text, read_in),
             keywords: keywords(text, &words, &quotes, &runs, &time_ranges),
             cues: Cues {
-                participants: names(&runs, NameClass::Person),
-                locations: names(&runs, NameClass::Place),
-                time: hull(times.iter().map(|t| t.interval)),
+                participants,
+                locations,
+                time: asked_interval.or_else(|| hull(times.iter().map(|t| t.interval))),
             },
-            months: if read_in.is_english() { months(text) } else { months_in(text, read_in) },
-            days: days(text, &times),
+            asked_time,
             clause: QuestionClause::of(text).filter(|_| read_in.is_english()),
             words,
             time_ranges,
@@ -145,11 +156,12 @@ impl<'q> ParsedQuestion<'q> {
     /// them are too common and it names no time, all of them.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         let language = self.language.unwrap_or_default();
+        let asks_for_time = self.asked_time.as_ref().is_some_and(|time| time.chooses);
         let is_weak =
             move |word: &QuestionWord<'_>| is_weak_word(&word.lower) || is_weak_word_of(&word.lower, language);
         let takes_weak = self.time_ranges.is_empty() && self.words.iter().all(is_weak);
         let untimed = self.words.iter().filter(|word| !is_within(&word.range, &self.time_ranges));
-        untimed.filter(move |word| takes_weak || !is_weak(word)).map(|word| word.lower.as_str())
+        untimed.filter(move |word| !asks_for_time && (takes_weak || !is_weak(word))).map(|word| word.lower.as_str())
     }
 
     /// Whether it names a time.
@@ -195,16 +207,20 @@ impl<'q> ParsedQuestion<'q> {
         &self.cues
     }
 
-    /// The months that it names.
+    /// The time that it names.
     #[must_use]
-    pub fn months(&self) -> &[YearMonth] {
-        &self.months
+    pub fn asked_time(&self) -> Option<&AskedTime> {
+        self.asked_time.as_ref()
     }
 
-    /// The days that it names, first and last, as days since 1970-01-01.
+    /// Its wording without the words of its time, which are not searched: "2026-07-25" is not section 25.
     #[must_use]
-    pub fn days(&self) -> &[DayRange] {
-        &self.days
+    pub fn searched_text(&self) -> String {
+        let mut text = self.text().to_owned();
+        for range in self.asked_time.iter().flat_map(AskedTime::unsearched).rev() {
+            text.replace_range(range.clone(), " ");
+        }
+        text
     }
 
     /// Which of the persons acts, by canonical name; absent if fewer than two are named, if two act together, or if

@@ -21,7 +21,7 @@ pub enum QuestionForm {
     Summary,
     /// What the assistant said.
     Told,
-    /// Something about anyone or anything, whoever said it: one question in the third person.
+    /// Something about anyone or anything, no matter who said it: one question in the third person.
     General,
     /// Something to do: advice, a text, a plan. What was said before helps, but does not hold the answer.
     #[default]

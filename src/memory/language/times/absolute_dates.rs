@@ -279,7 +279,7 @@ impl TimeReader<'_> {
         digits.parse().ok().filter(|d| (1..=31).contains(d))
     }
 
-    fn year_number(&self, at: usize) -> Option<i16> {
+    pub(super) fn year_number(&self, at: usize) -> Option<i16> {
         self.words.number(at, 4..=4).filter(|y| (FIRST_YEAR..=LAST_YEAR).contains(y))
     }
 }

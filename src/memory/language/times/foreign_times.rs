@@ -15,6 +15,7 @@ use super::{
     time_reader::{TimeMention, find_times},
 };
 use crate::language::{
+    arrangements::arranges_in,
     calendar::{CalendarUnit, LocalInterval, shift, weekday_beside},
     month_mentions::YearMonth,
     multilingual::is_unspaced,
@@ -58,7 +59,7 @@ pub fn months_in(text: &str, language: Language) -> Vec<YearMonth> {
 
 /// What an expression names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NamedTime {
+pub(super) enum NamedTime {
     Day {
         year: Option<i16>,
         month: i8,
@@ -72,7 +73,8 @@ enum NamedTime {
     /// A number of units from now.
     From(CalendarUnit, i64),
     WeekdayOf(i8, i64),
-    Weekday,
+    /// Monday is 1.
+    Weekday(i8),
 }
 
 impl NamedTime {
@@ -89,10 +91,10 @@ struct TimeMatch {
 }
 
 /// A text in lower case with ASCII digits, and for each of its bytes the place in the original text.
-struct ForeignTimeReader {
+pub(super) struct ForeignTimeReader {
     language: Language,
-    phrases: &'static TimePhrases,
-    text: String,
+    pub(super) phrases: &'static TimePhrases,
+    pub(super) text: String,
     origins: Vec<usize>,
 }
 
@@ -120,7 +122,7 @@ const MAX: i64 = 500;
 
 impl ForeignTimeReader {
     /// None if the language has no table.
-    fn of(text: &str, language: Language) -> Option<Self> {
+    pub(super) fn of(text: &str, language: Language) -> Option<Self> {
         let phrases = phrases(language)?;
         let (mut lower, mut origins) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
         for (at, c) in text.char_indices() {
@@ -130,6 +132,8 @@ impl ForeignTimeReader {
                 ('I', Language::Tr) => lower.push('ı'),
                 ('İ', Language::Tr) => lower.push('i'),
                 ('\u{a0}' | '\u{202f}', _) => lower.push(' '),
+                // CLDR writes "aujourd’hui".
+                ('\'', Language::Fr | Language::It) => lower.push('’'),
                 _ => lower.extend(c.to_lowercase()),
             }
             origins.extend(std::iter::repeat_n(at, lower.len() - before));
@@ -138,35 +142,45 @@ impl ForeignTimeReader {
         Some(Self { language, phrases, text: lower, origins })
     }
 
-    fn origin(&self, at: usize) -> usize {
+    pub(super) fn origin(&self, at: usize) -> usize {
         self.origins.get(at).copied().unwrap_or_default()
     }
 
     /// Every expression, in order, never overlapping.
     fn find_all(&self) -> Vec<TimeMatch> {
         let mut found = Vec::new();
-        let mut before = ' ';
         let mut next = 0;
+        for at in self.word_starts() {
+            if at >= next
+                && let Some((length, time)) = self.text.get(at..).and_then(|rest| self.expression(rest))
+            {
+                next = at + length;
+                found.push(TimeMatch { start: at, end: next, time });
+            }
+        }
+        found
+    }
+
+    /// The places at which an expression may begin.
+    pub(super) fn word_starts(&self) -> Vec<usize> {
+        let mut before = ' ';
+        let mut starts = Vec::new();
         for (at, c) in self.text.char_indices() {
             let begins = if c.is_ascii_digit() {
                 !before.is_ascii_digit() && !matches!(before, '.' | ',' | ':' | '/' | '-')
             } else {
                 !before.is_alphanumeric() || is_unspaced(before) || is_unspaced(c) || is_korean(before)
             };
-            if at >= next
-                && begins
-                && let Some((length, time)) = self.text.get(at..).and_then(|rest| self.expression(rest))
-            {
-                next = at + length;
-                found.push(TimeMatch { start: at, end: next, time });
+            if begins {
+                starts.push(at);
             }
             before = c;
         }
-        found
+        starts
     }
 
     /// The expression at the beginning of a text, and its length in bytes.
-    fn expression(&self, rest: &str) -> Option<(usize, NamedTime)> {
+    pub(super) fn expression(&self, rest: &str) -> Option<(usize, NamedTime)> {
         let figures = rest.starts_with(|c: char| c.is_ascii_digit());
         let by_number = || if figures { self.numeric_date(rest) } else { None };
         self.counted_phrase(rest).or_else(by_number).or_else(|| self.phrase(rest))
@@ -176,7 +190,7 @@ impl ForeignTimeReader {
     fn counted_phrase(&self, rest: &str) -> Option<(usize, NamedTime)> {
         self.phrases.counted.iter().find_map(|one| {
             let tail = rest.strip_prefix(one.before)?;
-            let (figures, number) = number(tail)?;
+            let (figures, number) = written_number(tail)?;
             let tail = tail.get(figures..)?;
             // In Chinese and Japanese, spaces around figures are optional.
             let tail = if one.after.starts_with(' ') { tail } else { tail.trim_start_matches(' ') };
@@ -221,7 +235,7 @@ impl ForeignTimeReader {
         Some(match meaning {
             PhraseMeaning::Relative(unit, count) => (length, NamedTime::From(unit, count)),
             PhraseMeaning::WeekdayOf(weekday, week) => (length, NamedTime::WeekdayOf(weekday, week)),
-            PhraseMeaning::Weekday => (length, NamedTime::Weekday),
+            PhraseMeaning::Weekday(number) => (length, NamedTime::Weekday(number)),
             PhraseMeaning::Month { number: month, short } => {
                 let (more, year) = self.year_after(rest.get(length..)?);
                 if short && year.is_none() {
@@ -233,7 +247,7 @@ impl ForeignTimeReader {
     }
 
     /// The year that follows a month, and how many bytes it takes.
-    fn year_after(&self, rest: &str) -> (usize, Option<i16>) {
+    pub(super) fn year_after(&self, rest: &str) -> (usize, Option<i16>) {
         let found = YEAR.as_ref().and_then(|pattern| pattern.captures(rest));
         let year = found.as_ref().and_then(|found| self.year(found, 1));
         let end = found.and_then(|found| found.get(1).map(|year| year.end()));
@@ -264,16 +278,19 @@ impl ForeignTimeReader {
     }
 
     /// Whether a word may end where this text begins.
-    fn may_end_word(&self, rest: &str) -> bool {
+    pub(super) fn may_end_word(&self, rest: &str) -> bool {
         rest.chars().next().is_none_or(|c| !c.is_alphanumeric() || is_unspaced(c) || is_korean(c))
     }
 
     /// What an expression means at a moment.
-    fn stretch(&self, time: &NamedTime, now: Option<DateTime>) -> Option<LocalInterval> {
+    pub(super) fn stretch(&self, time: &NamedTime, now: Option<DateTime>) -> Option<LocalInterval> {
         let today = || now.map(|now| now.date());
         let one = |date: Date| LocalInterval::days(date, date);
         match *time {
             NamedTime::Day { year: Some(year), month, day } => Date::new(year, month, day).ok().map(one),
+            NamedTime::Day { year: None, month, day } if arranges_in(&self.text, self.language) => {
+                coming(today()?, month, day).map(one)
+            }
             NamedTime::Day { year: None, month, day } => nearest(today()?, month, day).map(one),
             NamedTime::Month { year, month } => LocalInterval::month(year?, month),
             NamedTime::Year(year) => LocalInterval::year(year),
@@ -289,7 +306,7 @@ impl ForeignTimeReader {
                 let offset = i64::from(weekday.to_monday_zero_offset() - today.weekday().to_monday_zero_offset());
                 shift(today, CalendarUnit::Day, 7 * week + offset).map(one)
             }
-            NamedTime::Weekday => None,
+            NamedTime::Weekday(_) => None,
         }
     }
 }
@@ -299,6 +316,12 @@ fn nearest(today: Date, month: i8, day: i8) -> Option<Date> {
     let years = [0, -1, 1].map(|years| today.year() + years);
     let dates = years.into_iter().filter_map(|year| Date::new(year, month, day).ok());
     dates.min_by_key(|date| today.until(*date).map_or(i32::MAX, |span| span.get_days().abs()))
+}
+
+/// The next date with this month and day, `today` included.
+fn coming(today: Date, month: i8, day: i8) -> Option<Date> {
+    let mut dates = (0..=8).filter_map(|years| Date::new(today.year() + years, month, day).ok());
+    dates.find(|date| *date >= today)
 }
 
 fn part(found: &Captures<'_>, at: usize) -> Option<i16> {
@@ -319,7 +342,7 @@ fn is_korean(c: char) -> bool {
 }
 
 /// The number at the beginning of a text, in figures or in Chinese numerals up to 99, and its length in bytes.
-fn number(text: &str) -> Option<(usize, i64)> {
+pub(super) fn written_number(text: &str) -> Option<(usize, i64)> {
     let figures = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     if figures > 0 {
         return text.get(..figures)?.parse().ok().map(|number| (figures, number));

@@ -10,6 +10,7 @@
 mod absolute_dates;
 mod clock_times;
 mod foreign_times;
+mod periods;
 mod relative_times;
 mod time_phrases;
 mod time_reader;
@@ -20,4 +21,5 @@ mod tests;
 
 pub use super::calendar::{day_of, render_interval};
 pub use foreign_times::{count_times_in, find_times_in, months_in};
+pub use periods::{NamedPeriod, find_periods};
 pub use time_reader::{TimeMention, find_times};

@@ -299,7 +299,7 @@ impl TimeReader<'_> {
     }
 
     /// "a", "two", "12": an exact count.
-    fn count_word(&self, at: usize) -> Option<i64> {
+    pub(super) fn count_word(&self, at: usize) -> Option<i64> {
         const WORDS: [&str; 13] =
             ["a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
         let word = self.words.at(at);

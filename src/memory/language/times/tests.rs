@@ -283,3 +283,17 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_was_arranged_is_still_to_come() {
+    check_at(
+        "2026-04-10T10:00:00Z",
+        &[
+            ("I've booked the hut for them, 20 to 22 November", &["20 to 22 November = 20 to 22 November 2026"]),
+            ("The hall is reserved for 3 March.", &["3 March = 3 March 2027"]),
+            ("We bought tickets for 5 June", &["5 June = 5 June 2026"]),
+            ("I booked it on 20 November.", &["20 November = 20 November 2025"]),
+            ("We were there on 20 November.", &["20 November = 20 November 2025"]),
+        ],
+    );
+}

@@ -13,8 +13,8 @@ use types::model::Language;
 pub(super) enum PhraseMeaning {
     /// A month by name. A short form may also be another word, so it counts only next to a figure.
     Month { number: i8, short: bool },
-    /// A day of the week, which alone does not say which one.
-    Weekday,
+    /// A day of the week, which alone does not say which one; Monday is 1.
+    Weekday(i8),
     /// A number of units from now.
     Relative(CalendarUnit, i64),
     /// A day of the week, a number of weeks from now; Monday is 1.
@@ -86,7 +86,7 @@ impl TimePhrases {
             "month" => month(false),
             // "3月" cannot be another word.
             "short" => month(!phrase.starts_with(|c: char| c.is_ascii_digit())),
-            "weekday" => Some(PhraseMeaning::Weekday),
+            "weekday" => second.parse().ok().map(PhraseMeaning::Weekday),
             "day" => number().map(|count| PhraseMeaning::Relative(CalendarUnit::Day, count)),
             "week" => number().map(|count| PhraseMeaning::Relative(CalendarUnit::Week, count)),
             "months" => number().map(|count| PhraseMeaning::Relative(CalendarUnit::Month, count)),

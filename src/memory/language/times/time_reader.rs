@@ -110,7 +110,7 @@ pub(super) struct TimeReader<'t> {
 
 impl TimeReader<'_> {
     /// The longest expression that starts at a word.
-    fn longest_expression(&self, at: usize) -> Option<TimeExpression> {
+    pub(super) fn longest_expression(&self, at: usize) -> Option<TimeExpression> {
         let word = self.words.at(at);
         let opens = word.starts_with(|c: char| c.is_ascii_digit())
             || FIRST_WORDS.binary_search(&word).is_ok()

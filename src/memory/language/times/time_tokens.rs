@@ -5,7 +5,10 @@
 
 use std::ops::Range;
 
-use crate::language::tense::{Tense, tense_at};
+use crate::language::{
+    arrangements::is_arranged_date,
+    tense::{Tense, tense_at},
+};
 
 /// The words of a text.
 pub(super) struct TimeTokens<'t> {
@@ -93,13 +96,25 @@ impl<'t> TimeTokens<'t> {
             }
     }
 
-    /// The tense at a word of its sentence.
+    /// The tense at a word of its sentence. What was arranged for a date is still to come.
     pub(super) fn tense(&self, at: usize) -> Tense {
+        let (clause, at) = self.clause(at);
+        if is_arranged_date(clause, at) { Tense::Future } else { tense_at(clause, at) }
+    }
+
+    /// Whether the date at a word is that of something that was arranged.
+    pub(super) fn is_arranged(&self, at: usize) -> bool {
+        let (clause, at) = self.clause(at);
+        is_arranged_date(clause, at)
+    }
+
+    /// The words of the sentence of a word, and its place among them.
+    fn clause(&self, at: usize) -> (&[&'t str], usize) {
         let ends = |w: &&str| matches!(*w, "." | "!" | "?" | ";");
         let (head, tail) = self.lower.split_at(at.min(self.lower.len()));
         let start = head.iter().rposition(&ends).map_or(0, |i| i + 1);
         let end = tail.iter().position(ends).map_or(self.lower.len(), |i| at + i);
         let clause = self.lower.get(start..end).unwrap_or_default();
-        tense_at(clause, at.saturating_sub(start))
+        (clause, at.saturating_sub(start))
     }
 }

@@ -6,6 +6,7 @@
 use crate::{
     index::FamiliarityResult,
     recall::{
+        asked_time,
         first_hop::{FirstHopResult, PartChoice},
         recollection::Recollection,
         speaker_shares,
@@ -85,7 +86,8 @@ fn quotes(
     let quoted = match chosen {
         PartChoice::ByChannels => return false,
         PartChoice::ByShares(_) | PartChoice::AboveCutoff(..) => {
-            speaker_shares::choose_parts(familiar, &found.read, settings).0
+            let of_time = asked_time::parts_of_time(familiar);
+            speaker_shares::choose_parts(of_time.as_ref().unwrap_or(familiar), &found.read, settings).0
         }
     };
     quoted.parts.iter().any(|(quoted, _)| *quoted == at)

@@ -87,7 +87,7 @@ impl PartExplainer<'_> {
             .change(format!("A walk would add it with {setting} of {}.", best.rank))
     }
 
-    /// How each channel of a round ranked the unit, without the limits on what a round adds.
+    /// How each channel of a round ranks the unit if the number of units that a round adds is not limited.
     fn ranked(&self, round: &PlannedRound) -> Vec<RankedHit> {
         let every = RecallSettings {
             semantic_support: usize::MAX,
