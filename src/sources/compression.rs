@@ -1,8 +1,8 @@
 //! Unpacks files that were compressed individually.
 //!
-//! In: a stream of bytes. Out: the same bytes or, if they begin like gzip or zstd, the unpacked bytes. A stream that begins
-//! like another known compression, or like an archive, is an error that says what to do, since such bytes are not text
-//! in any format. Never holds more than a chunk.
+//! In: a stream of bytes. Out: the same bytes or, if they begin like gzip or zstd, the unpacked bytes. A stream that
+//! begins like another known compression, or like an archive, is an error that says what to do, since such bytes are
+//! not text in any format. Never holds more than a chunk.
 
 use std::{
     fs::File,

@@ -1,7 +1,7 @@
 //! Opens a copy of a database of SQLite in a temporary folder.
 //!
-//! In: the path of a database. Out: a connection to a copy of it, including what its program has written to the log next
-//! to it (`-wal`). The folder disappears with this value. Here, SQLite never opens the user's file.
+//! In: the path of a database. Out: a connection to a copy of it, including what its program has written to the log
+//! next to it (`-wal`). The folder disappears with this value. Here, SQLite never opens the user's file.
 
 use std::{
     ffi::OsString,

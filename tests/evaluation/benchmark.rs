@@ -515,3 +515,42 @@ fn conversations_with_an_assistant_are_scored_beside_rivals_and_fitted_with_dial
         assert_eq!(row["in_sample"].as_array().unwrap().len(), 3, "{row}");
     }
 }
+
+#[test]
+fn people_and_an_assistant_in_one_memory_are_scored_beside_each_alone() {
+    let home = home();
+    let agents = Path::new(super::ROOT).join("tests/data/agents");
+    let mut arguments = vec!["mixed", "--locomo", home.file.to_str().unwrap(), "--percents", "60", "--json"];
+    let (beam, pipeline) = (agents.join("beam"), home.pipeline.to_str().unwrap());
+    arguments.extend(["--beam", beam.to_str().unwrap(), "--pipeline", pipeline]);
+    let output = ripplemem(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    for (of_chat, third) in [(false, false), (true, false), (false, true), (true, true)] {
+        let row = rows.iter().find(|row| row["of_chat"] == of_chat && row["third"] == third).unwrap();
+        assert!(row["questions"].as_u64() > Some(0) && row["reached"].as_f64() <= Some(0.6), "{row}");
+        for memory in ["merged", "alone"] {
+            let (touched, full) = (row[memory]["touched"].as_f64().unwrap(), row[memory]["full"].as_f64().unwrap());
+            assert!((0.0..=1.0).contains(&touched) && full <= touched && touched > 0.0, "{row}");
+            assert!(row[memory]["tokens"].as_f64() > Some(0.0), "{row}");
+        }
+        assert_eq!(row["merged"]["facts"].is_null(), !of_chat, "people's questions have no facts");
+    }
+    let missing = ripplemem(&["mixed", "--beam", beam.to_str().unwrap(), "--pipeline", pipeline]);
+    assert!(!missing.status.success() && String::from_utf8_lossy(&missing.stderr).contains("--locomo"), "{missing:?}");
+
+    let pairs = agents.join("pairs.jsonl");
+    let output = ripplemem(&["pairs", pairs.to_str().unwrap(), "--pipeline", pipeline, "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let verdicts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let verdicts = verdicts.as_array().unwrap();
+    assert_eq!((verdicts.len(), verdicts.iter().filter(|one| one["told"] == true).count()), (100, 50));
+    assert!(
+        verdicts.iter().any(|one| one["supported"] == true) && verdicts.iter().any(|one| one["supported"] == false)
+    );
+    let broken = home.directory.path().join("broken.jsonl");
+    std::fs::write(&broken, "{}\n").unwrap();
+    let refused = ripplemem(&["pairs", broken.to_str().unwrap(), "--pipeline", pipeline]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("line 1"), "{refused:?}");
+}

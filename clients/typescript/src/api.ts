@@ -767,8 +767,8 @@ export interface components {
             /** @description Edges that it has at the earlier point alone, in the same order; at most 1,000. */
             edges_removed: components["schemas"]["Step"][];
             /**
-             * @description How many turns the bank held at one of the two points, and were forgotten since: neither point shows them. Absent
-             *     where none was, and on Kafka.
+             * @description How many turns the bank held at one of the two points, and were forgotten since: neither point shows them.
+             *     Absent where none was, and on Kafka.
              */
             forgotten?: number | null;
             /** @description The offset of the earlier point, as `as_of` takes it. */
@@ -1194,8 +1194,8 @@ export interface components {
             confirm?: string | null;
             /**
              * @description How many records that were rejected (dead letters) went with them, or of a dry run would go: those whose record
-             *     names one of `select.speakers` as its sender, or with `select.all` those that state the bank. Absent for none, for
-             *     a token that may not read, where a time or a conversation narrows the selection, and on Kafka.
+             *     names one of `select.speakers` as its sender, or with `select.all` those that state the bank. Absent for none,
+             *     for a token that may not read, where a time or a conversation narrows the selection, and on Kafka.
              */
             dead_letters?: number;
             /**
@@ -1547,8 +1547,8 @@ export interface components {
             /** @description Whether rankings without the graph stand beside the answer. */
             compare?: boolean;
             /**
-             * @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. What would be quoted without a limit is
-             *     quoted as far as it fits.
+             * @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. What would be quoted without a limit
+             *     is quoted as far as it fits.
              */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */

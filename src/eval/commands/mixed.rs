@@ -25,7 +25,12 @@ pub(crate) struct MixedArgs {
     #[arg(long)]
     beam: PathBuf,
     /// The assistant's shares of the passages, in percent.
-    #[arg(long, value_delimiter = ',', default_value = "10,30,60,90", value_parser = clap::value_parser!(u32).range(1..100))]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "10,30,60,90",
+        value_parser = clap::value_parser!(u32).range(1..100)
+    )]
     percents: Vec<u32>,
     #[command(flatten)]
     settings: PipelineArgs,

@@ -1,8 +1,8 @@
 //! Whether a clause says that something was arranged for a date, which is then still to come.
 //!
 //! In: a clause's words in lower case and the place of a date in it; or a text in another language. Out: whether the
-//! date is that of what was arranged: "I've booked the hut, 20 to 22 November". In "I booked the hut on 5 November", the
-//! date is that of the booking. Nothing outside the given clause is read.
+//! date is that of what was arranged: "I've booked the hut, 20 to 22 November". In "I booked the hut on 5 November",
+//! the date is that of the booking. Nothing outside the given clause is read.
 
 use types::model::Language;
 

@@ -7,10 +7,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+/// Such a form stands within this many characters.
+const LOOKED_AT: usize = 60;
+
 /// Whether a turn leaves out a noun or a verb of the turn that it answers.
 #[must_use]
 pub fn leaves_words_out(text: &str) -> bool {
-    let plain = text.trim().to_lowercase().replace('\u{2019}', "'");
+    let beginning: String = text.trim().chars().take(LOOKED_AT).collect();
+    let plain = beginning.to_lowercase().replace('\u{2019}', "'");
     LEFT_OUT.as_ref().is_some_and(|pattern| pattern.is_match(&plain))
 }
 
@@ -23,8 +27,10 @@ static LEFT_OUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
             (?:mine|ours|hers|theirs)\b
             | (?:me|us)\ (?:too|neither|either)\b | same\ here\b
             | (?:so|neither|nor)\ (?:do|did|am|was|have|had|will|would|can|could)\ (?:i|we)\b
-            | i\ (?:do|did|don't|didn't|am|was|have|haven't|would|wouldn't|will|won't|can|can't)(?:\ (?:too|not|neither|either))?\s*(?:[.,!;]|$)
-            | (?:ich|wir)\ (?:auch|nicht)\b | (?:meiner|meins|unserer|unseres)\b | meine\ (?:ist|sind|liegt|liegen|war|waren|steht|stehen)\b
+            | i\ (?:do|did|don't|didn't|am|was|have|haven't|would|wouldn't|will|won't|can|can't)
+                (?:\ (?:too|not|neither|either))?\s*(?:[.,!;]|$)
+            | (?:ich|wir)\ (?:auch|nicht)\b | (?:meiner|meins|unserer|unseres)\b
+            | meine\ (?:ist|sind|liegt|liegen|war|waren|steht|stehen)\b
             | (?:moi|nous)\ (?:aussi|non\ plus)\b | (?:le\ mien|la\ mienne|les\ mien(?:ne)?s)\b
             | (?:yo|nosotros|nosotras)\ (?:también|tampoco)\b | (?:el\ mío|la\ mía|los\ míos|las\ mías)\b
             | 我也 | 我的(?:在|是)

@@ -20,10 +20,8 @@
 //! questions from those without an answer and from questions of other dialogues. The constant of a task is set by hand.
 //! `docs/lab/recall.md` says how good the regression is on a dialogue that was left out.
 
-use std::collections::BTreeMap;
-
 use crate::{
-    index::{FamiliarPart, FamiliarityResult, QuestionTopic, name_key},
+    index::{FamiliarPart, FamiliarityResult, PartBody, QuestionTopic, name_key},
     language::{
         question::{ParsedQuestion, QuestionType},
         replies::leaves_words_out,
@@ -83,19 +81,20 @@ pub(super) fn agreement(
     if familiar.best.is_empty() {
         return 0.0;
     }
-    let familiar = &with_answered_topics(familiar);
+    let with_topics = with_answered_topics(familiar);
+    let familiar = with_topics.as_ref().unwrap_or(familiar);
     let most = if asks_for_unknown(question, persons, familiar) { UNKNOWN } else { 1.0 };
     let as_names = agreement_of_reading(question, persons, familiar, &[], closeness).min(most);
     let Some((topics, words)) = speaker_names_as_topics(question, persons, familiar) else { return as_names };
     as_names.max(agreement_of_reading(question, persons, &topics, &words, closeness).min(most))
 }
 
-/// Whether the question, if it is no task, names a person whom nobody mentions, or asks for a price where none of the
-/// best parts holds a number.
+/// Whether the question, if it is no task, asks what a person does or has whom nobody mentions, or asks for a price
+/// where none of the best parts holds a number.
 fn asks_for_unknown(question: &ParsedQuestion<'_>, persons: &[String], familiar: &FamiliarityResult) -> bool {
     let is_absent =
         |word: &str| familiar.topics.iter().any(|topic| topic.is_name && topic.parts == 0 && topic.word == word);
-    let is_unknown = |person: &String| person.split(' ').all(is_absent);
+    let is_unknown = |person: &String| person.split(' ').all(is_absent) && question.is_of_person(person);
     let holds_number = |part: &FamiliarPart| {
         part.unit.part(part.part).is_some_and(|body| body.text.contains(|c: char| c.is_numeric()))
     };
@@ -104,25 +103,38 @@ fn asks_for_unknown(question: &ParsedQuestion<'_>, persons: &[String], familiar:
         && (persons.iter().any(is_unknown) || question.asks_price() && !best.iter().any(holds_number))
 }
 
-/// The parts, of which each reply that leaves words out also holds the topics of the turn that it answers.
-fn with_answered_topics(familiar: &FamiliarityResult) -> FamiliarityResult {
-    let place = |part: &FamiliarPart| {
-        let body = part.unit.part(part.part).filter(|body| body.range.is_none())?;
-        Some((part.unit.session().to_owned(), body.ordinal))
-    };
+/// The parts, of which each reply that leaves words out also holds the topics of the turn that it answers; `None` if
+/// there is no such reply among the best.
+fn with_answered_topics(familiar: &FamiliarityResult) -> Option<FamiliarityResult> {
     let best = familiar.best.get(..MAX_PARTS).unwrap_or(&familiar.best);
-    let turns: BTreeMap<_, &FamiliarPart> = best.iter().filter_map(|part| Some((place(part)?, part))).collect();
+    let is_reply = |part: &FamiliarPart| {
+        !part.asks && !part.restated && whole_turn(part).is_some_and(|body| leaves_words_out(body.text))
+    };
+    let answered = |reply: &FamiliarPart| {
+        let place = whole_turn(reply)?.ordinal.checked_sub(1)?;
+        let is_answered = |part: &&FamiliarPart| {
+            let is_beside = part.unit.session() == reply.unit.session() && part.speaker != reply.speaker;
+            is_beside && whole_turn(part).is_some_and(|body| body.ordinal == place)
+        };
+        best.iter().find(is_answered).map(|part| part.topics)
+    };
+    let replies = best.iter().enumerate().filter(|(_, part)| is_reply(part));
+    let held: Vec<(usize, u64)> = replies.filter_map(|(at, reply)| Some((at, answered(reply)?))).collect();
+    if held.is_empty() {
+        return None;
+    }
     let mut with = familiar.clone();
-    for part in with.best.iter_mut().take(MAX_PARTS).filter(|part| !part.asks && !part.restated) {
-        let Some((session, ordinal)) = place(part) else { continue };
-        let before = ordinal.checked_sub(1).and_then(|ordinal| turns.get(&(session, ordinal)));
-        let Some(before) = before.filter(|before| before.speaker != part.speaker) else { continue };
-        let text = part.unit.part(part.part).map_or("", |body| body.text);
-        if leaves_words_out(text) {
-            part.topics |= before.topics;
+    for (at, topics) in held {
+        if let Some(part) = with.best.get_mut(at) {
+            part.topics |= topics;
         }
     }
-    with
+    Some(with)
+}
+
+/// A part that is a whole turn.
+fn whole_turn(part: &FamiliarPart) -> Option<PartBody<'_>> {
+    part.unit.part(part.part).filter(|body| body.range.is_none())
 }
 
 /// The parts with the words of speakers' names as topics, and these words: those that somebody said and that the
@@ -447,6 +459,8 @@ mod tests {
         };
         assert!(of("Where is Zoe's passport?", 0) <= UNKNOWN);
         assert!(of("Where is Zoe's passport?", 1) > UNKNOWN);
+        assert!(of("What did Zoe do with the passport?", 0) <= UNKNOWN);
+        assert!(of("Which passport has the Zoe stamp?", 0) > UNKNOWN, "no person does or has anything");
         assert!(of("Write a mail to Zoe about the passport.", 0) > UNKNOWN, "a task needs no mention");
     }
 

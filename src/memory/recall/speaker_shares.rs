@@ -74,9 +74,8 @@ pub fn with_form_tokens(form: QuestionForm, question_type: QuestionType, setting
     let shares = &settings.shares;
     let part = match (form, question_type) {
         (QuestionForm::AboutMe, QuestionType::Time) => shares.time_tokens,
-        (QuestionForm::AboutMe, QuestionType::Single | QuestionType::Count) | (QuestionForm::Told, _) => {
-            shares.fact_tokens
-        }
+        // A count is gathered from several parts.
+        (QuestionForm::AboutMe, QuestionType::Single) | (QuestionForm::Told, _) => shares.fact_tokens,
         (QuestionForm::Order | QuestionForm::Summary, _) => shares.overview_tokens,
         _ => 1.0,
     };
@@ -369,8 +368,8 @@ mod tests {
         use QuestionForm::{AboutMe, Summary, Task, Told};
         assert_eq!(of(AboutMe, QuestionType::Time), 736);
         assert_eq!([of(AboutMe, QuestionType::Single), of(Told, QuestionType::List)], [1_104; 2]);
-        assert_eq!([of(AboutMe, QuestionType::List), of(Task, QuestionType::Single)], [1_472; 2]);
-        assert_eq!(of(Summary, QuestionType::Inference), 2_208);
+        assert_eq!([of(AboutMe, QuestionType::Count), of(Task, QuestionType::Single)], [1_472; 2]);
+        assert_eq!(of(Summary, QuestionType::Inference), 1_766);
         let small = settings.of_bank(settings.familiarity.scale_tokens as f64 / 4.0);
         assert_eq!((small.budget_tokens, small.stop.most_tokens), (736, 1_500));
         assert_eq!(settings.of_bank(1e9), settings);

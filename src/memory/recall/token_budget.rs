@@ -1,8 +1,8 @@
 //! The parts of the evidence that fit into the tokens of a context (decision 52).
 //!
-//! In: the evidence in its final order, the parts that the first hop chose, and the most tokens. Out: the evidence with the
-//! first parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit
-//! is left out if none of it fits. If nothing supports the question, the line that says so counts as well: without room
+//! In: the evidence in its final order, the parts that the first hop chose, and the most tokens. Out: the evidence with
+//! the first parts that fit, its context, the context's tokens, and the tokens that the next part would add. A unit is
+//! left out if none of it fits. If nothing supports the question, the line that says so counts as well: without room
 //! for its reason it stands alone, and without room for that the context is empty. Tokens are counted with the o200k
 //! vocabulary, headings included.
 

@@ -80,7 +80,8 @@ impl EmbedderPool {
     /// its error.
     ///
     /// # Errors
-    /// Those of [`open()`], except for [`EmbedError::Unavailable`]; [`EmbedError::Model`] when no thread can be started.
+    /// Those of [`open()`], except for [`EmbedError::Unavailable`]; [`EmbedError::Model`] when no thread can be
+    /// started.
     pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let sessions = settings.threads.max(1);
         let mut model = model.clone();

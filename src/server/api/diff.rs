@@ -57,8 +57,8 @@ pub struct DiffResponse {
     pub edges_removed: Vec<EdgeStep>,
     /// How many of each are not listed.
     pub skipped: UnlistedChangeCounts,
-    /// How many turns the bank held at one of the two points, and were forgotten since: neither point shows them. Absent
-    /// where none was, and on Kafka.
+    /// How many turns the bank held at one of the two points, and were forgotten since: neither point shows them.
+    /// Absent where none was, and on Kafka.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<u64>,
 }

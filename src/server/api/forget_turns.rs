@@ -71,8 +71,8 @@ pub struct ForgetTurnsResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
     /// How many records that were rejected (dead letters) went with them, or of a dry run would go: those whose record
-    /// names one of `select.speakers` as its sender, or with `select.all` those that state the bank. Absent for none, for
-    /// a token that may not read, where a time or a conversation narrows the selection, and on Kafka.
+    /// names one of `select.speakers` as its sender, or with `select.all` those that state the bank. Absent for none,
+    /// for a token that may not read, where a time or a conversation narrows the selection, and on Kafka.
     #[serde(default, skip_serializing_if = "is_none")]
     pub dead_letters: u64,
     /// Of a dry run: the latest of them.

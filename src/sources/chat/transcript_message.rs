@@ -1,7 +1,7 @@
 //! One message of a conversation with an assistant, as the assistant's program wrote it down.
 //!
-//! In: what a program's reader found. Out: the message, and the key by which every copy of it is known: its own id, or a
-//! hash of its place, role and text where the program gives none. Only what a person typed or an assistant answered
+//! In: what a program's reader found. Out: the message, and the key by which every copy of it is known: its own id, or
+//! a hash of its place, role and text where the program gives none. Only what a person typed or an assistant answered
 //! becomes such a message.
 
 use serde::{Deserialize, Serialize};

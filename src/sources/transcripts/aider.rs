@@ -1,10 +1,10 @@
 //! Aider: a Markdown file in the folder of each project.
 //!
-//! In: `.aider.chat.history.md`. Out: what was typed (lines that begin with `####`) and answered (lines without a mark).
-//! Lines that begin with `>` are Aider's own. Both marks count only where the line ends with two blanks, as Aider ends
-//! them, since an answer may have headings and quotations. Messages have no ids and no times: one is known by its
-//! session, its number and its words, and has the time at which its session began, in the zone of the settings, a
-//! millisecond later than the message before it.
+//! In: `.aider.chat.history.md`. Out: what was typed (lines that begin with `####`) and answered (lines without a
+//! mark). Lines that begin with `>` are Aider's own. Both marks count only where the line ends with two blanks, as
+//! Aider ends them, since an answer may have headings and quotations. Messages have no ids and no times: one is known
+//! by its session, its number and its words, and has the time at which its session began, in the zone of the settings,
+//! a millisecond later than the message before it.
 
 use super::{
     file_names::file_name,

@@ -1,7 +1,7 @@
 //! ChatGPT's export: lists of conversations, each a tree of messages.
 //!
-//! In: the export's archive or folder with `conversations.json` or `conversations-*.json`, or such a file. Out: what was
-//! typed and answered, by the message's id. The kept branch ends at `current_node`; other branches are edits and
+//! In: the export's archive or folder with `conversations.json` or `conversations-*.json`, or such a file. Out: what
+//! was typed and answered, by the message's id. The kept branch ends at `current_node`; other branches are edits and
 //! retries. A message of the assistant that is meant for a tool, what tools gave back, custom instructions and hidden
 //! messages are no talk. A message without a time has that of its conversation.
 
@@ -12,7 +12,7 @@ use super::{
     file_names::file_name,
     findings::{Findings, kind},
     kept_branch::MessageTree,
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, later, text, unix_time},
     transcript_reader::open,
 };
@@ -29,10 +29,7 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     speaker: "ChatGPT",
     has_local_times: false,
     has_name: |name| file_name(name).starts_with("conversations") && name.ends_with(".json"),
-    has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        head.trim_start().starts_with('[') && names("mapping") && names("create_time")
-    },
+    has_head: |head| head.trim_start().starts_with('[') && names(head, "mapping") && names(head, "create_time"),
     read,
 };
 

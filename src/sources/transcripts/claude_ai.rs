@@ -10,7 +10,7 @@ use super::{
     content_blocks::{add, words},
     file_names::file_name,
     findings::{Findings, kind},
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -26,10 +26,7 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     speaker: "Claude",
     has_local_times: false,
     has_name: |name| file_name(name).starts_with("conversations") && name.ends_with(".json"),
-    has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        head.trim_start().starts_with('[') && names("chat_messages") && names("uuid")
-    },
+    has_head: |head| head.trim_start().starts_with('[') && names(head, "chat_messages") && names(head, "uuid"),
     read,
 };
 

@@ -1,8 +1,8 @@
 //! Cline: a folder for each session or task.
 //!
 //! In: of Cline's program for the terminal, `~/.cline/data/sessions/SESSION/SESSION.messages.json`; of its extension,
-//! and of Roo's, `tasks/TASK/ui_messages.json`, which is read as its source describes it and was not tried. Out: what was
-//! typed and answered, by the message's id, or by the task and its time. The prompt stands inside `<user_input>`.
+//! and of Roo's, `tasks/TASK/ui_messages.json`, which is read as its source describes it and was not tried. Out: what
+//! was typed and answered, by the message's id, or by the task and its time. The prompt stands inside `<user_input>`.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
     file_names::file_name,
     findings::{Findings, kind},
     injected_text::inside,
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, unix_time},
     transcript_reader::open,
 };
@@ -31,10 +31,10 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".messages.json") || file_name(name) == TASK,
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        let is_session = head.trim_start().starts_with('{') && names("messages") && names("origin");
-        let is_task = head.trim_start().starts_with('[') && names("ts") && (names("say") || names("ask"));
-        (is_session && names("sessionId")) || is_task
+        let is_session = head.trim_start().starts_with('{') && names(head, "messages") && names(head, "origin");
+        let is_task =
+            head.trim_start().starts_with('[') && names(head, "ts") && (names(head, "say") || names(head, "ask"));
+        (is_session && names(head, "sessionId")) || is_task
     },
     read,
 };

@@ -10,7 +10,7 @@ use super::{
     content_blocks::words,
     file_names::file_name,
     findings::{Findings, kind},
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, filled, later, text, unix_time},
     transcript_reader::open,
 };
@@ -28,8 +28,7 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".json") && file_name(name) != "sessions.json",
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        head.trim_start().starts_with('{') && names("sessionId") && names("history") && names("title")
+        head.trim_start().starts_with('{') && names(head, "sessionId") && names(head, "history") && names(head, "title")
     },
     read,
 };

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     content_blocks::add,
     findings::{Findings, kind},
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -26,9 +26,8 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
         let is_event = ["session.start", "user.message", "assistant.message", "session.resume"];
-        names("data") && names("type") && is_event.iter().any(|event| names(event))
+        names(head, "data") && names(head, "type") && is_event.iter().any(|event| names(head, event))
     },
     read,
 };

@@ -1,8 +1,8 @@
 //! Gemini CLI: one file of JSON lines for each session since 0.39, one JSON object before.
 //!
 //! In: `~/.gemini/tmp/PROJECT/chats/session-*.jsonl` or `.json`. Out: what was typed and answered, by the message's own
-//! id; a message that comes again, as it does with its tool calls and in the list that a resume writes, counts once with
-//! its last words. `$rewindTo` gives up a message and all after it; a list that lacks earlier messages, as after
+//! id; a message that comes again, as it does with its tool calls and in the list that a resume writes, counts once
+//! with its last words. `$rewindTo` gives up a message and all after it; a list that lacks earlier messages, as after
 //! `/compress`, gives up nothing. The project's directory stands in files beside the chats.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     content_blocks::add,
     findings::{Findings, kind},
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -28,10 +28,7 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     speaker: "Gemini CLI",
     has_local_times: false,
     has_name: |name| (name.ends_with(".jsonl") || name.ends_with(".json")) && !name.ends_with("logs.json"),
-    has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        head.trim_start().starts_with('{') && names("sessionId") && names("projectHash")
-    },
+    has_head: |head| head.trim_start().starts_with('{') && names(head, "sessionId") && names(head, "projectHash"),
     read,
 };
 

@@ -1,8 +1,8 @@
 //! Takes what programs put into a person's words out of them again.
 //!
 //! In: the text of a message with the role of a person. Out: what the person typed, and which kind of text stood in its
-//! place if nothing is left. Knows passages by their tags. What a hook injected is known also where its end was cut off;
-//! a person who names another tag loses no words. Never changes other words.
+//! place if nothing is left. Knows passages by their tags. What a hook injected is known also where its end was cut
+//! off; a person who names another tag loses no words. Never changes other words.
 
 use super::findings::kind;
 

@@ -9,7 +9,7 @@ use super::{
     content_blocks::{add, join, words},
     findings::{Findings, kind},
     kept_branch::MessageTree,
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, filled, text, time},
     transcript_reader::open,
 };
@@ -29,8 +29,9 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".json"),
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        names("conversationId") && names("messageId") && (names("messages") || names("messagesTree"))
+        names(head, "conversationId")
+            && names(head, "messageId")
+            && (names(head, "messages") || names(head, "messagesTree"))
     },
     read,
 };

@@ -5,12 +5,12 @@
 //! commands, interrupts and the work of subagents are counted by their kind and left out, and so are branches that the
 //! person gave up. A file that cannot be read in part is no error: each such record is a dead letter.
 //!
-//! Each program has a file with a constant `FORMAT` and one function that reads a file of it; `program` says what such a
-//! constant states, and `databases` has the programs with a database, which `database` reads. `transcript_reader` makes
-//! turns of all of them in one way. `transcript_file` gives lines and values, `file_names` their names, `findings` takes
-//! what is found, `content_blocks` reads the words of blocks, `kept_branch` says which messages of a tree count,
-//! `injected_text` takes out of a person's words what programs put into them, and `project` names the project of a
-//! directory.
+//! Each program has a file with a constant `FORMAT` and one function that reads a file of it; `program` says what such
+//! a constant states, and `databases` has the programs with a database, which `database` reads. `transcript_reader`
+//! makes turns of all of them in one way. `transcript_file` gives lines and values, `file_names` their names,
+//! `findings` takes what is found, `content_blocks` reads the words of blocks, `kept_branch` says which messages of a
+//! tree count, `injected_text` takes out of a person's words what programs put into them, and `project` names the
+//! project of a directory.
 
 mod aider;
 mod chatgpt;

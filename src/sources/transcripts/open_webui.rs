@@ -9,7 +9,7 @@ use super::{
     content_blocks::{add, words},
     findings::{Findings, kind},
     kept_branch::MessageTree,
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, unix_time},
     transcript_reader::open,
 };
@@ -26,8 +26,7 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".json"),
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        head.trim_start().starts_with('[') && names("chat") && names("history") && names("messages")
+        head.trim_start().starts_with('[') && names(head, "chat") && names(head, "history") && names(head, "messages")
     },
     read,
 };

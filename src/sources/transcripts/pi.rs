@@ -1,7 +1,8 @@
 //! Pi: one file of JSON lines for each session.
 //!
 //! In: `~/.pi/agent/sessions/--DIRECTORY--/TIME_SESSION.jsonl`. Out: what was typed and answered, known by the
-//! entry's id, its time and its words, since a fork copies entries with all three. Entries are a tree by `parentId`; the last one ends the kept branch.
+//! entry's id, its time and its words, since a fork copies entries with all three. Entries are a tree by `parentId`;
+//! the last one ends the kept branch.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::{
     content_blocks::words,
     findings::{Findings, kind},
     kept_branch::MessageTree,
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -26,9 +27,12 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        head.trim_start().starts_with('{') && names("type") && names("session") && names("cwd") && names("parentId")
-            || (head.contains("\"type\":\"session\"") && names("cwd") && names("version"))
+        head.trim_start().starts_with('{')
+            && names(head, "type")
+            && names(head, "session")
+            && names(head, "cwd")
+            && names(head, "parentId")
+            || (head.contains("\"type\":\"session\"") && names(head, "cwd") && names(head, "version"))
     },
     read,
 };

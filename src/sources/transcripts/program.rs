@@ -35,3 +35,8 @@ impl TranscriptProgram {
         files.into_iter().any(|entry| (self.has_head)(&sample.head_of(entry)))
     }
 }
+
+/// Whether the beginning of a file names a field.
+pub(super) fn names(head: &str, field: &str) -> bool {
+    head.contains(&format!("\"{field}\""))
+}

@@ -9,7 +9,7 @@ use super::{
     content_blocks::add,
     findings::{Findings, kind},
     kept_branch::MessageTree,
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -26,12 +26,11 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
         head.trim_start().starts_with('{')
-            && names("sessionId")
-            && names("parentUuid")
-            && names("parts")
-            && !names("isSidechain")
+            && names(head, "sessionId")
+            && names(head, "parentUuid")
+            && names(head, "parts")
+            && !names(head, "isSidechain")
     },
     read,
 };

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     content_blocks::add,
     findings::{Findings, kind},
-    program::TranscriptProgram,
+    program::{TranscriptProgram, names},
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, unix_time},
     transcript_reader::open,
 };
@@ -29,9 +29,8 @@ const PROGRAM: TranscriptProgram = TranscriptProgram {
     has_local_times: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
-        let names = |name: &str| head.contains(&format!("\"{name}\""));
-        let is_chat = names("is_user") && names("mes");
-        head.trim_start().starts_with('{') && (is_chat || (names("character_name") && names("user_name")))
+        let is_chat = names(head, "is_user") && names(head, "mes");
+        head.trim_start().starts_with('{') && (is_chat || (names(head, "character_name") && names(head, "user_name")))
     },
     read,
 };

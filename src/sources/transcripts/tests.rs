@@ -1,7 +1,7 @@
 //! Transcripts written by hand: what is read of each, and that nothing is read twice.
 //!
-//! In: `tests/data/transcripts`, a folder for each program or version. The expected lines were counted by hand. Out: who
-//! said what, when and in which session; what is no talk, by kind.
+//! In: `tests/data/transcripts`, a folder for each program or version. The expected lines were counted by hand. Out:
+//! who said what, when and in which session; what is no talk, by kind.
 
 use std::{fs, path::Path};
 

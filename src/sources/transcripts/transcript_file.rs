@@ -1,7 +1,8 @@
 //! One file of a program, opened for its reader.
 //!
 //! In: an export and the name of a file in it. Out: its lines or its values as JSON, one by one, and other small files
-//! beside it. A line that is not JSON is a dead letter; the last one is only counted, since a program may be writing it.
+//! beside it. A line that is not JSON is a dead letter; the last one is only counted, since a program may be writing
+//! it.
 
 use std::{
     fs,

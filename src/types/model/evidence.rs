@@ -69,8 +69,8 @@ pub struct Question {
     /// The last turns of the running conversation, oldest first; at most 8,192 bytes.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub said_before: Vec<PrecedingTurn>,
-    /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. What would be quoted without a limit is
-    /// quoted as far as it fits.
+    /// Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. What would be quoted without a limit
+    /// is quoted as far as it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub most_tokens: Option<u32>,

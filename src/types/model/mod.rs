@@ -3,10 +3,10 @@
 //! In: plain values. Out: types that all crates share, each with one JSON form (the schemas in `schemas/topics` are
 //! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
-//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `flat_comparison`, `asked_period`, `evidence` and
-//! `explanation` in the data's order; `hidden_id` keeps phone numbers and mail addresses out of ids; `normal_form` is
-//! the form in which words are compared; `model_usage` is what a language model used; `export` is the file in which a
-//! bank moves to another log.
+//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel`, `flat_comparison`, `asked_period`,
+//! `evidence` and `explanation` in the data's order; `hidden_id` keeps phone numbers and mail addresses out of ids;
+//! `normal_form` is the form in which words are compared; `model_usage` is what a language model used; `export` is the
+//! file in which a bank moves to another log.
 
 mod asked_form;
 mod asked_period;

@@ -1,7 +1,7 @@
 //! A part of a unit with what the familiarity score compares.
 //!
-//! In: a unit, and one of its parts. Out: the part's words, its speaker, the names in it and the times that it names. It never changes, except
-//! for its slot in the candidate index of its bank.
+//! In: a unit, and one of its parts. Out: the part's words, its speaker, the names in it and the times that it names.
+//! It never changes, except for its slot in the candidate index of its bank.
 
 use std::{cell::Cell, ops::Range, sync::Arc};
 

@@ -15,8 +15,8 @@ use types::{
 const DAY_MS: i64 = 86_400_000;
 /// For how many days, counting the named day, people are expected to talk about what happened on it.
 const TELLING_DAYS: i64 = 3;
-/// An event of at most this number of days may hold most of the time that is asked for. A longer one is of another scale: who
-/// was born in 1999 was not born in May.
+/// An event of at most this number of days may hold most of the time that is asked for. A longer one is of another
+/// scale: who was born in 1999 was not born in May.
 const EVENT_DAYS_MOST: i64 = 15;
 
 /// The most by which two clocks may differ.

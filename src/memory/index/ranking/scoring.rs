@@ -9,8 +9,8 @@
 //!
 //! The score is a weighted sum (`types/config/familiarity.rs` explains each weight): the cosine of the part's best
 //! sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns
-//! around it; who speaks; the time that is asked for; features of the words. Then a share of the neighbours' scores and of
-//! the session's best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short
+//! around it; who speaks; the time that is asked for; features of the words. Then a share of the neighbours' scores and
+//! of the session's best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short
 //! turns before and after it are neighbours of each other. The features of its words do not count.
 
 use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};

@@ -202,8 +202,8 @@ impl LiveUnit {
         self.vectors().map(|rows| rows.bytes()).iter().sum()
     }
 
-    /// The form that a census (`dataflow::census`) hashes. It does not depend on the form in which the rows are held, so
-    /// that a bank's digest stays the one that an export states.
+    /// The form that a census (`dataflow::census`) hashes. It does not depend on the form in which the rows are held,
+    /// so that a bank's digest stays the one that an export states.
     pub(in crate::index) fn hashed_form(&self) -> impl Serialize + '_ {
         HashedUnit {
             id: self.id,

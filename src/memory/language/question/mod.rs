@@ -4,8 +4,9 @@
 //! form, keywords, persons, places and time, who acts, and the question as a statement. `first_person_wording` puts a
 //! question into the first person. Pure; it never reads the memory.
 //!
-//! `parsed_question` makes the value. `asked_time` and `day_ranges` read its time. `question_words`, `quoted_ranges`, `question_names`, `keywords`, `first_person`,
-//! `question_type`, `question_form`, `statement` and `inflection` each read one thing.
+//! `parsed_question` makes the value. `asked_time` and `day_ranges` read its time. `question_words`, `quoted_ranges`,
+//! `question_names`, `keywords`, `first_person`, `question_type`, `question_form`, `statement` and `inflection` each
+//! read one thing.
 
 mod asked_time;
 mod day_ranges;

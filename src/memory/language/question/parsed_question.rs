@@ -26,6 +26,10 @@ use types::model::{Cues, Interval, Language, Question};
 /// Words by which askers refer to themselves.
 const FIRST_PERSON: [&str; 8] = ["i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine"];
 
+/// The verbs that stand before who acts in a question.
+const ACTING_AFTER: [&str; 12] =
+    ["did", "does", "do", "has", "have", "had", "is", "was", "will", "would", "can", "could"];
+
 /// A question and all that was read from its wording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedQuestion<'q> {
@@ -175,6 +179,15 @@ impl<'q> ParsedQuestion<'q> {
     #[must_use]
     pub fn is_request(&self) -> bool {
         question_form::is_request(self.text())
+    }
+
+    /// Whether it asks what a person does, is or has: "What did Zoe say?", "Zoe's passport". Other words with a capital
+    /// may be no person's.
+    #[must_use]
+    pub fn is_of_person(&self, person: &str) -> bool {
+        let plain = format!(" {} ", self.text().to_lowercase().replace('\u{2019}', "'").replace('?', " "));
+        let acts = ACTING_AFTER.iter().any(|verb| plain.contains(&format!(" {verb} {person} ")));
+        acts || plain.contains(&format!(" {person}'s ")) || plain.contains(&format!(" {person}' "))
     }
 
     /// Whether it asks what something costs.

@@ -50,8 +50,8 @@ pub struct RecallExplanation {
 /// The question is recollected as by [`crate::recall::recollect()`].
 ///
 /// # Errors
-/// As [`crate::recall::recollect()`]; [`RecallError::UnknownAsker`] if the question says "I" and its asker does not speak
-/// in the bank.
+/// As [`crate::recall::recollect()`]; [`RecallError::UnknownAsker`] if the question says "I" and its asker does not
+/// speak in the bank.
 pub fn explain(
     memory: &dyn RecallMemory,
     models: RecallModels<'_>,

@@ -41,8 +41,8 @@ pub trait BankReader {
     fn read(&mut self, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError>;
 }
 
-/// As [`super::export()`], for a log that another process has open. `lag` is how many turns it has not extracted yet, at
-/// most.
+/// As [`super::export()`], for a log that another process has open. `lag` is how many turns it has not extracted yet,
+/// at most.
 ///
 /// # Errors
 /// [`TransferError`]; an existing file of that name is unchanged.

@@ -4,7 +4,8 @@
 //! with the conversations and never with the messages. The user's file is never written to, and nothing is created next
 //! to it.
 //!
-//! `columns` says which tables and columns this version of it has, `reader` reads rows of a copy, `row` makes an item from a row, `body` finds the words in an archived string.
+//! `columns` says which tables and columns this version of it has, `reader` reads rows of a copy, `row` makes an item
+//! from a row, `body` finds the words in an archived string.
 
 mod body;
 mod columns;

@@ -1,8 +1,8 @@
 //! Cursor's database, as others describe it; it was not tried.
 //!
-//! In: `state.vscdb`, of which only the keys `composerData:` and `bubbleId:` are read: others hold tokens. Out: what was
-//! typed and answered, by the bubble's id, in the order that the composer states. A bubble without a time has that of
-//! its composer, a millisecond later than the one before it. The database does not say which project it is.
+//! In: `state.vscdb`, of which only the keys `composerData:` and `bubbleId:` are read: others hold tokens. Out: what
+//! was typed and answered, by the bubble's id, in the order that the composer states. A bubble without a time has that
+//! of its composer, a millisecond later than the one before it. The database does not say which project it is.
 
 use std::collections::HashMap;
 

@@ -4,11 +4,11 @@
 //! seven days" reach back from today. A week of a month has seven days from its first, eighth, fifteenth or
 //! twenty-second day on; the last one has the last seven days.
 
-use jiff::{Span, civil::DateTime};
+use jiff::Span;
 
 use super::{
     english_reader::{EnglishReader, PeriodHit, WrittenNumber, ordinal, unit_of},
-    period_span::{PeriodSpan, fitting, iso_week, months, quarter, quarter_from, rolling},
+    period_span::{PeriodSpan, fitting, iso_week, months, quarter, quarter_from, rolling, rolling_clock},
 };
 use crate::language::calendar::{CalendarUnit, LocalInterval, shift};
 
@@ -37,8 +37,7 @@ impl EnglishReader<'_> {
             Some(PeriodHit { next, span: if exact { span } else { span.likely() } })
         };
         if let Some(clock) = clock_span(self.w(unit_at), sign * value) {
-            let other: DateTime = now.checked_add(clock).ok()?;
-            return span(LocalInterval { first: now.min(other), last: now.max(other) });
+            return span(rolling_clock(now, clock)?);
         }
         match unit_of(self.w(unit_at))? {
             (CalendarUnit::Weekend, _) => {

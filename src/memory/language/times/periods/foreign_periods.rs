@@ -12,7 +12,7 @@ use jiff::{
 use super::{
     NamedPeriod,
     period_phrases::{PeriodMeaning, PeriodPhrase, period_phrases},
-    period_span::{A_FEW, PeriodSpan, fitting, in_fitting_year, quarter_from, rolling},
+    period_span::{A_FEW, PeriodSpan, fitting, in_fitting_year, quarter_from, rolling, rolling_clock},
     yearly::Yearly,
 };
 use crate::language::{
@@ -388,11 +388,7 @@ impl ForeignPeriods {
             }
             Relative(unit, count) => span(LocalInterval::relative(self.today()?, unit, count)),
             Rolling(unit, sign) => span(rolling(self.today()?, unit, sign * number.unwrap_or(unnumbered(unit)))),
-            RollingHours => {
-                let now = self.now?;
-                let first = now.checked_sub(Span::new().try_hours(number?).ok()?).ok()?;
-                span(Some(LocalInterval { first, last: now }))
-            }
+            RollingHours => span(rolling_clock(self.now?, Span::new().try_hours(number?.checked_neg()?).ok()?)),
             QuarterFrom(away) => span(quarter_from(self.today()?, away)),
             Weekend(Some(away)) => span(LocalInterval::relative(self.today()?, CalendarUnit::Weekend, away)),
             Weekend(None) => {

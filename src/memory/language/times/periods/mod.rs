@@ -7,9 +7,9 @@
 //!
 //! A missing year is inferred from the tense, and such a reading is not certain; nor is one that depends on the
 //! hemisphere, or on how many "a few" are. `period_span` computes; `english_periods` finds and joins, with the rules of
-//! `english_units`, `english_months` and `english_days` for the words of `english_reader`; `foreign_periods` reads other
-//! languages with the phrases of `period_phrases` and of CLDR; `yearly` is what recurs each year; `find_periods` chooses
-//! among the languages.
+//! `english_units`, `english_months` and `english_days` for the words of `english_reader`; `foreign_periods` reads
+//! other languages with the phrases of `period_phrases` and of CLDR; `yearly` is what recurs each year; `find_periods`
+//! chooses among the languages.
 
 mod english_days;
 mod english_months;

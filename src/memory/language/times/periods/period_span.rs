@@ -197,6 +197,14 @@ pub(super) fn rolling(now: Date, unit: CalendarUnit, count: i64) -> Option<Local
     Some(if count < 0 { LocalInterval::days(other, now) } else { LocalInterval::days(now, other) })
 }
 
+/// From now to another moment, forwards or back. Back, it holds the rest of today, as a number of days does: clocks of
+/// speakers differ.
+pub(super) fn rolling_clock(now: DateTime, clock: Span) -> Option<LocalInterval> {
+    let other = now.checked_add(clock).ok()?;
+    let last = if other < now { LocalInterval::days(now.date(), now.date()).last } else { other };
+    Some(LocalInterval { first: now.min(other), last })
+}
+
 /// Easter Sunday of the Gregorian calendar, by the anonymous algorithm of 1876.
 pub(super) fn easter(year: i16) -> Option<Date> {
     let year = i32::from(year);

@@ -76,7 +76,7 @@ fn english_wordings_name_their_interval() {
         ("over the last 10 days", "4 to 14 October 2026"),
         ("in the past two weeks", "30 September to 14 October 2026"),
         ("during the last few days", "9 to 14 October 2026?"),
-        ("in the last 24 hours", "13 October 2026 09:00 to 14 October 2026 09:00"),
+        ("in the last 24 hours", "13 October 2026 09:00 to 14 October 2026 23:59"),
         ("in the past month", "14 September to 14 October 2026"),
         ("over the last three months", "14 July to 14 October 2026"),
         ("in the past year", "14 October 2025 to 14 October 2026"),
