@@ -8,6 +8,8 @@ export type Evidence = Omit<Forms["Evidence"], "trace" | "units"> & {
   trace: Omit<Forms["Trace"], "first_hop" | "rounds"> & { first_hop: Seen[]; rounds: Round[] };
 };
 export type EvidenceUnit = Evidence["units"][number];
+export type AskedFormName = Forms["AskedFormName"];
+export type AskedPeriod = Forms["AskedPeriod"];
 export type Excerpt = Forms["Excerpt"];
 export type Provenance = Forms["Provenance"] & { share?: number };
 export type FamiliarityTerms = Forms["FamiliarityTerms"];

@@ -437,3 +437,37 @@ test("what was sampled grows a second, and not over a start", async () => {
   assert.deepEqual(perSecond(samples, "turns"), [5, undefined, undefined]);
   assert.deepEqual(perSecond(samples, "questions"), [0.5, undefined, undefined]);
 });
+
+const { periodWords } = await load("src/ask/asked.tsx");
+
+test("the time that a question names is told with its ends, its clock and its use", () => {
+  const october = {
+    words: ["last", "month"],
+    from: "2026-10-01T00:00:00+02:00",
+    until: "2026-10-31T23:59:00+01:00",
+    clock: "asker",
+    reading: "certain",
+    of: "said_or_happened",
+    used: "weighs",
+    parts: 12,
+  };
+  assert.equal(
+    periodWords(october),
+    "Time “last month”: from 1 Oct 2026, 00:00 to 31 Oct 2026, 23:59, by the asker's clock. " +
+      "What was said or happens then scores higher; it is 12 parts.",
+  );
+  const before = {
+    ...october,
+    from: undefined,
+    clock: "turns",
+    reading: "likely",
+    of: "said",
+    used: "chooses",
+    parts: 1,
+  };
+  assert.equal(
+    periodWords(before),
+    "Time “last month”: until 31 Oct 2026, 23:59, by the clock of each turn, as far as it could be inferred. " +
+      "What was said then comes first; it is 1 part.",
+  );
+});

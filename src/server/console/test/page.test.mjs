@@ -137,6 +137,16 @@ test("the context is the agent's, word for word, and the JSON has every number",
   await close();
 });
 
+test("the time that a question names is shown as it was read", async () => {
+  const asked = encodeURIComponent("What did Henrik do last month?");
+  const { page, close } = await opened(`ask?${HARBOUR}&q=${asked}&at=2026-11-29T09:00:00Z`);
+  const reading = page.locator(".reading span", { hasText: "Time “last month”" });
+  await reading.waitFor();
+  assert.match(await reading.textContent(), /from 1 Oct 2026, 00:00 to 31 Oct 2026/);
+  await accessible(page);
+  await close();
+});
+
 test("flat stands beside recollection, with the numbers of the answer, at both widths", async () => {
   const body = JSON.stringify({ bank: "sample/harbour", text: QUESTION, compare: true });
   const headers = { "content-type": "application/json" };

@@ -9,6 +9,7 @@ import { type Failure, failureOf, get, post } from "../service";
 import { bank, hasLetterKeys } from "../session";
 import { count, plural, share } from "../words";
 import { AsOf } from "./as_of";
+import { AskedLines } from "./asked";
 import { ContextView, EvidenceList, JsonView } from "./evidence";
 import { layoutOf } from "./layout";
 import { MEANINGS, Meanings } from "./meanings";
@@ -256,6 +257,7 @@ function Answer({ answered, before, history, unit, waits }: AnswerProps) {
           may still hold it.
         </p>
       )}
+      <AskedLines answer={answer} />
       <Meanings />
       <div class="both">
         <div class="ripple">
