@@ -1,12 +1,12 @@
 //! Who acts in a question, and the question in the first person.
 //!
-//! In: the question's words and the persons that its cues name. Out: the person who acts, if several are named; and the
-//! wording with their names replaced by "I" and "my", whose vector is closer to what they said themselves. Nothing but
-//! the names is changed.
+//! In: the question's words and the persons that its cues name. Out: the person who acts, if several are named; whether
+//! a person does or has what it asks for; and the wording with their names replaced by "I" and "my", whose vector is
+//! closer to what they said themselves. Nothing but the names is changed.
 
 use std::ops::Range;
 
-use super::question_words::{QuestionWord, words};
+use super::question_words::{QuestionWord, is_auxiliary, words};
 use types::model::canonical_name;
 
 /// Words after which a person does not act.
@@ -18,6 +18,13 @@ struct PersonMention {
     /// Indexes of its words.
     words: Range<usize>,
     possessive: bool,
+}
+
+impl PersonMention {
+    /// The word before it, in lower case; empty at the beginning.
+    fn word_before<'w>(&self, words: &'w [QuestionWord<'_>]) -> &'w str {
+        self.words.start.checked_sub(1).and_then(|i| words.get(i)).map_or("", |w| w.lower.as_str())
+    }
 }
 
 /// The canonical name of the person who acts; absent if fewer than two are named, if two act together, or if grammar
@@ -32,11 +39,14 @@ pub(super) fn acting_person(words: &[QuestionWord<'_>], persons: &[String]) -> O
     if !several || together || words.iter().any(|w| w.lower == "both") {
         return None;
     }
-    let acting = named.into_iter().find(|n| {
-        let before = n.words.start.checked_sub(1).and_then(|i| words.get(i)).map_or("", |w| w.lower.as_str());
-        !n.possessive && !NOT_ACTING_AFTER.contains(&before)
-    });
+    let acting = named.into_iter().find(|n| !n.possessive && !NOT_ACTING_AFTER.contains(&n.word_before(words)));
     acting.map(|n| n.name)
+}
+
+/// Whether a person (canonical name) stands behind an auxiliary verb, or owns what follows.
+pub(super) fn is_of_person(words: &[QuestionWord<'_>], person: &str) -> bool {
+    let named = person_mentions(words, &[person.to_owned()]);
+    named.iter().any(|n| n.possessive || is_auxiliary(n.word_before(words)))
 }
 
 /// A text in which each of the persons (canonical names) is replaced by "I", or by "my" if the name is possessive;

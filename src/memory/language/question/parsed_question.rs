@@ -26,10 +26,6 @@ use types::model::{Cues, Interval, Language, Question};
 /// Words by which askers refer to themselves.
 const FIRST_PERSON: [&str; 8] = ["i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine"];
 
-/// The verbs that stand before who acts in a question.
-const ACTING_AFTER: [&str; 12] =
-    ["did", "does", "do", "has", "have", "had", "is", "was", "will", "would", "can", "could"];
-
 /// A question and all that was read from its wording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedQuestion<'q> {
@@ -185,9 +181,7 @@ impl<'q> ParsedQuestion<'q> {
     /// may be no person's.
     #[must_use]
     pub fn is_of_person(&self, person: &str) -> bool {
-        let plain = format!(" {} ", self.text().to_lowercase().replace('\u{2019}', "'").replace('?', " "));
-        let acts = ACTING_AFTER.iter().any(|verb| plain.contains(&format!(" {verb} {person} ")));
-        acts || plain.contains(&format!(" {person}'s ")) || plain.contains(&format!(" {person}' "))
+        first_person::is_of_person(&self.words, person)
     }
 
     /// Whether it asks what something costs.

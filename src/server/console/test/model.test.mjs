@@ -454,7 +454,7 @@ test("the time that a question names is told with its ends, its clock and its us
   assert.equal(
     periodWords(october),
     "Time “last month”: from 1 Oct 2026, 00:00 to 31 Oct 2026, 23:59, by the asker's clock. " +
-      "What was said or happens then scores higher; it is 12 parts.",
+      "What was said or happens then scores higher; 12 parts lie in it.",
   );
   const before = {
     ...october,
@@ -468,6 +468,6 @@ test("the time that a question names is told with its ends, its clock and its us
   assert.equal(
     periodWords(before),
     "Time “last month”: until 31 Oct 2026, 23:59, by the clock of each turn, as far as it could be inferred. " +
-      "What was said then comes first; it is 1 part.",
+      "What was said then comes first; 1 part lies in it.",
   );
 });

@@ -31,5 +31,5 @@ export function periodWords(period: AskedPeriod): string {
   const sure = reading === "certain" ? "" : ", as far as it could be inferred";
   const what = of === "said" ? "What was said then" : "What was said or happens then";
   const use = used === "chooses" ? "comes first" : "scores higher";
-  return `Time “${words.join(" ")}”: ${when}, by ${whose}${sure}. ${what} ${use}; it is ${plural(parts, "part")}.`;
+  return `Time “${words.join(" ")}”: ${when}, by ${whose}${sure}. ${what} ${use}; ${plural(parts, "part lies", "parts lie")} in it.`;
 }
