@@ -154,7 +154,8 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
     let told = || homes.iter().map(Home::told).collect::<String>();
     let holders = divided(&http, &told, ask);
     for (n, at) in holders.iter().enumerate() {
-        assert!(context(&settled(&http[*at], "POST", "/v1/ask", &ask(n)).1, n));
+        let (status, answer) = settled(&http[*at], "POST", "/v1/ask", &ask(n));
+        assert!(status == 200 && context(&answer, n), "{}: {status} {answer}\n{}", BANKS[n], told());
     }
     for (n, at) in holders.iter().copied().enumerate() {
         let url = format!("http://{}", http[at].address);
