@@ -46,7 +46,7 @@ fn the_service_outlives_the_loss_of_its_broker() {
     let back = Instant::now();
     home.extracted();
     println!("extracted {:.1} s after the broker was back", back.elapsed().as_secs_f64());
-    assert_eq!(home.census(), uninterrupted(), "{}", home.told());
+    home.reaches(&uninterrupted());
 }
 
 /// The broker is killed at moments of a load and comes back before anyone gives a request up. Whatever was open then is
@@ -71,7 +71,7 @@ fn a_broker_killed_at_any_moment_leaves_the_memory_whole() {
         let back = Instant::now();
         home.extracted();
         let extracted = back.elapsed().as_secs_f64();
-        wait(&|| home.told(), || home.census() == expected);
+        home.reaches(&expected);
         let left = home.told().matches("the cluster left a transaction open").count();
         println!("round {round}: extracted {extracted:.1} s after the broker was back; {left} left open");
     }
@@ -92,8 +92,7 @@ fn what_the_cluster_left_open_is_ended_by_a_running_service() {
     let written = (0..2).filter(|p| sample().iter().any(|e| partition_of(e.bank(), 2) == *p));
     broker.kill_without_markers(&written.map(|partition| format!("left.memory-{partition}")).collect::<Vec<_>>());
     broker.act("restart", None);
-    assert_ne!(home.census(), expected, "the end of a load is not shown");
-    wait(&|| home.told(), || home.census() == expected);
+    home.reaches(&expected);
     assert!(home.told().contains("the cluster left a transaction open"), "{}", home.told());
 }
 
@@ -117,11 +116,11 @@ fn the_service_survives_the_loss_of_one_of_three_brokers() {
         log.append_turns(std::slice::from_ref(event)).unwrap();
     }
     home.extracted();
-    assert_eq!(home.census(), uninterrupted());
+    home.reaches(&uninterrupted());
     broker.act("restart", Some(1));
     log.append_turns(&events).unwrap();
     home.extracted();
-    assert_eq!(home.census(), uninterrupted(), "read again");
+    home.reaches(&uninterrupted());
     // Turns acknowledged without that broker are in the topic once.
     let there = turns(&log);
     assert_eq!(there.len(), 2 * events.len());
