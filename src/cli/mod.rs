@@ -24,6 +24,7 @@ mod source_args;
 mod turn_ids;
 mod usage_table;
 
+mod agents;
 mod ask;
 mod bench;
 mod cost;
@@ -55,6 +56,7 @@ mod retention;
 mod run;
 mod schema;
 mod serve;
+mod sessions;
 mod setup;
 mod snapshot;
 mod stats;
@@ -74,9 +76,11 @@ command::commands! {
     run::RunArgs => Run,
     serve::ServeArgs => Serve,
     ingest::IngestArgs => Ingest,
+    agents::AgentPauseArgs => Agents,
     ask::AskArgs => Ask,
     explain::ExplainArgs => Explain,
     turns::TurnsArgs => Turns,
+    sessions::SessionsArgs => Sessions,
     forget::ForgetArgs => Forget,
     dead_letters::DeadLettersArgs => DeadLetters,
     retention::RetentionArgs => Retention,

@@ -150,6 +150,7 @@ mod tests {
                 context: at < 2,
                 deleted,
                 source_offset: at as u64,
+                stored: None,
             }
         };
         let id = WindowId { session: SessionId("s".to_owned()), start: 2 };

@@ -102,7 +102,14 @@ mod tests {
                 "word ".repeat(20 + n)
             );
             let TurnEvent::Turn(turn) = TurnEvent::from_json(text.as_bytes()).unwrap() else { panic!("not a turn") };
-            WindowTurn { turn: turn.into(), ordinal: n as u32, context: false, deleted: false, source_offset: n as u64 }
+            WindowTurn {
+                turn: turn.into(),
+                ordinal: n as u32,
+                context: false,
+                deleted: false,
+                source_offset: n as u64,
+                stored: None,
+            }
         };
         MemoryRecord {
             schema: SCHEMA_VERSION,

@@ -41,6 +41,8 @@ pub struct ExtractionStepReport {
     pub rejects: u64,
     /// Turns that were not kept because they had been deleted before.
     pub not_kept: u64,
+    /// Records that changed nothing because a newer version or a deletion stands, those of `not_kept` included.
+    pub stale: u64,
     /// Windows that were written as final.
     pub windows: u64,
     /// Units of the records that were written.

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Instant};
 
 use memory::{
     index::{
-        DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour, NeighbourhoodProbe,
-        TurnProbe, UnitBody,
+        DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts,
+        Neighbour, NeighbourhoodProbe, TurnProbe, UnitBody,
     },
     language::question::ParsedQuestion,
     recall::{self, BoxError, EvidenceCandidate, Planner, Reranker},
@@ -43,6 +43,11 @@ impl recall::RecallMemory for CancellableMemory<'_> {
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<DataflowAnswer<Vec<Neighbour>>, BoxError> {
         self.cancellation.check()?;
         timed(self.times, AnswerStage::Walk, || self.memory.neighbourhood(probe))
+    }
+
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        self.cancellation.check()?;
+        timed(self.times, AnswerStage::FirstHop, || self.memory.matching(probe))
     }
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {

@@ -8,6 +8,7 @@ mod familiarity;
 mod history;
 mod long_turns;
 mod reference;
+mod selectors;
 
 use std::sync::Arc;
 
@@ -67,6 +68,7 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
                     semantic: 5,
                     lexical: 4,
                     cue: 4,
+                    matching: None,
                 })
                 .collect::<Vec<_>>()
         })
@@ -99,6 +101,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         limit: 9,
         candidates: 0,
         linked_units: 0,
+        matching: None,
     }
 }
 
@@ -127,6 +130,7 @@ fn walks(probe: &FirstHopProbe, hits: &[FirstHopHit], mixed: bool) -> Neighbourh
         target: probe.vector.iter().rev().copied().collect(),
         target_cues: probe.cues.clone(),
         itself: false,
+        matching: None,
     }
 }
 

@@ -110,6 +110,7 @@ fn probe(name: &str) -> FamiliarityProbe {
         candidates: 0,
         linked_units: 0,
         limit: 5,
+        matching: None,
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::BoxError;
 use crate::index::{
-    DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour, NeighbourhoodProbe,
-    ShardHandle, TurnProbe, UnitBody,
+    DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts,
+    Neighbour, NeighbourhoodProbe, ShardHandle, TurnProbe, UnitBody,
 };
 
 /// A memory that answers the probes of recollection.
@@ -31,6 +31,12 @@ pub trait RecallMemory {
     /// Why the memory did not answer.
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<DataflowAnswer<Vec<Neighbour>>, BoxError>;
 
+    /// The parts of a bank that a selector takes.
+    ///
+    /// # Errors
+    /// Why the memory did not answer.
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError>;
+
     /// The units that a turn was made into.
     ///
     /// # Errors
@@ -49,6 +55,10 @@ impl RecallMemory for ShardHandle {
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<DataflowAnswer<Vec<Neighbour>>, BoxError> {
         Ok(Self::neighbourhood(self, probe)?)
+    }
+
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        Ok(Self::matching_parts(self, probe)?)
     }
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {

@@ -5,8 +5,9 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 use super::*;
 use crate::{
     index::{
-        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour,
-        NeighbourhoodProbe, PartFields, PathStep, QuestionTopic, TurnProbe, UnitBody, UnitFields,
+        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
+        MatchingParts, Neighbour, NeighbourhoodProbe, PartFields, PathStep, QuestionTopic, TurnProbe, UnitBody,
+        UnitFields,
     },
     language::question::ParsedQuestion,
 };
@@ -138,6 +139,10 @@ impl RecallMemory for ScriptedMemory {
         let found = self.neighbours.iter().filter(|n| !probe.anchors.contains(&n.unit.id)).cloned().collect();
         self.walks.borrow_mut().push(probe);
         Ok(answered(found))
+    }
+
+    fn matching(&self, _: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        Err("nothing is selected".into())
     }
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {

@@ -90,6 +90,8 @@ fn event(line: &str) -> TurnEvent {
             thread: field("t=").map(str::to_owned),
             reply_to: field("to=").map(str::to_owned),
             attachments: Vec::new(),
+            metadata: None,
+            recall: true,
         }),
         "delete" => TurnEvent::Deletion(TurnDeletion {
             bank: bank(),

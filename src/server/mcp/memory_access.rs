@@ -17,8 +17,8 @@ use crate::{
     access::Caller,
     api::{
         AskRequest, BankList, BankStatus, EvidenceWithAnswer, ExplainRequest, ForgetRequest, ForgetResponse,
-        ForgetTurnsRequest, ForgetTurnsResponse, MemoryApi, PutTurnsRequest, PutTurnsResponse, ServiceStatus, TurnList,
-        TurnListRequest,
+        ForgetTurnsRequest, ForgetTurnsResponse, MemoryApi, PutTurnsRequest, PutTurnsResponse, SelectTurnsRequest,
+        ServiceStatus, TurnList, TurnListRequest,
     },
 };
 use models::llm::{self, LlmClient, LlmError, UsageMeter};
@@ -91,19 +91,17 @@ impl McpMemoryAccess {
             Self::Here(api) => Ok(api.list(who, list).await?),
             Self::There { reached, .. } => {
                 let call = move |reached: &MemoryHttpClient| {
-                    let TurnListRequest { bank, turn, select, before, limit } = &list;
+                    let TurnListRequest { bank, turns, select, order, before, limit } = &list;
+                    if turns.is_empty() {
+                        let select = Some(select.clone()).filter(|select| !select.is_empty());
+                        let (bank, order, before, limit) = (bank.clone(), Some(*order), before.clone(), *limit);
+                        let list = SelectTurnsRequest { bank, select, order, limit, before };
+                        return reached.post("/v1/turns/list", &list);
+                    }
                     let limit = limit.map(|limit| limit.to_string());
-                    let [since, until] = [select.since, select.until].map(|time| time.map(|time| time.to_string()));
                     let of = [
                         ("bank", Some(bank.as_str())),
-                        ("turn", turn.as_deref()),
-                        ("speaker", select.speakers.first().map(String::as_str)),
-                        ("mentions", select.mentions.first().map(String::as_str)),
-                        ("since", since.as_deref()),
-                        ("until", until.as_deref()),
-                        ("session", select.session.as_deref()),
-                        ("thread", select.thread.as_deref()),
-                        ("before", before.as_deref()),
+                        ("turn", turns.first().map(String::as_str)),
                         ("limit", limit.as_deref()),
                     ];
                     reached.get("/v1/turns", &of)
@@ -133,7 +131,7 @@ impl McpMemoryAccess {
             Self::Here(api) => Ok(api.forget(who, forget).await?),
             Self::There { reached, .. } => {
                 let call = move |reached: &MemoryHttpClient| {
-                    let ForgetRequest { bank, turn, wait_ms } = &forget;
+                    let ForgetRequest { bank, turn, wait_ms, .. } = &forget;
                     let wait = wait_ms.map(|ms| ms.to_string());
                     let turn = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", wait.as_deref())];
                     reached.delete("/v1/turns", &turn)

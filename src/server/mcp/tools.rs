@@ -4,13 +4,15 @@
 //! the comments on the inputs, so the comments say what a model needs to know, and no more: every word
 //! costs context in every conversation.
 
-use rmcp::model::{Tool, ToolAnnotations};
+use std::collections::BTreeMap;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tool_schema::{input_schema, output_schema, shallow_output_schema};
 use models::llm::LlmAnswer;
-use types::model::{Bank, EventTime, Evidence, ExplanationStepName, ExplanationStepState, LogPosition};
+use types::model::{Bank, EventTime, Evidence, ExplanationStepName, ExplanationStepState, LogPosition, Metadata};
 
 /// Most turns of one call of `remember`.
 pub(super) const MAX_TURNS: usize = 1_000;
@@ -187,6 +189,11 @@ pub(super) struct TurnInput {
     /// What the speaker is: person, assistant, tool or bot; or a role such as user.
     #[serde(alias = "role")]
     pub(super) kind: Option<String>,
+    /// Facts about it for programs, as a JSON object; given back and selected by, never searched.
+    #[schemars(with = "Option<JsonObject>")]
+    pub(super) metadata: Option<JsonObject>,
+    /// False keeps it from recall; list and show still give it.
+    pub(super) recall: Option<bool>,
 }
 
 /// What `remember` gives.
@@ -205,6 +212,10 @@ pub(super) struct RememberOutput {
     /// them with other ids, if the user wants that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) forgotten: Vec<String>,
+    /// Those of the ids that changed nothing, because a newer version or a deletion of the turn stands; those of
+    /// `forgotten` included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) stale: Vec<String>,
 }
 
 /// What `recall`, `answer` and `evidence` take.
@@ -224,10 +235,26 @@ pub(super) struct QuestionInput {
     pub(super) said_before: Option<String>,
     /// Most tokens to give back.
     pub(super) most_tokens: Option<u32>,
+    /// Only turns that this takes: `turns`, `speakers`, `kinds`, `session`, `session_prefix`, `thread`, `since`, `until`,
+    /// `mentions`, and `metadata`, such as {"path": ["topic"], "eq": "tax"}.
+    #[serde(rename = "where")]
+    #[schemars(with = "Option<JsonObject>")]
+    pub(super) select: Option<JsonObject>,
+    /// Whether the metadata of the turns are given back, too.
+    pub(super) metadata: Option<bool>,
     /// Wait for what was stored: `after` of remember or forget.
     pub(super) after: Option<String>,
     /// Ask the memory as it was at a time (RFC 3339), or an offset.
     pub(super) as_of: Option<String>,
+}
+
+impl QuestionInput {
+    /// A question, with the default for everything else.
+    pub(super) fn of(question: String) -> Self {
+        let (bank, asked_at, asker, said_before, most_tokens) = (None, None, None, None, None);
+        let (select, metadata, after, as_of) = (None, None, None, None);
+        Self { question, bank, asked_at, asker, said_before, most_tokens, select, metadata, after, as_of }
+    }
 }
 
 /// What `recall` gives.
@@ -253,6 +280,9 @@ pub(super) struct RecallOutput {
     /// That the bank holds nothing yet, or that nobody of the asker's name speaks in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) notice: Option<String>,
+    /// The metadata of the turns that are quoted, by id, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<BTreeMap<String, Metadata>>,
 }
 
 /// What `answer` gives.
@@ -291,6 +321,10 @@ pub(super) struct ExplainInput {
     pub(super) asker: Option<String>,
     /// Most tokens of the answer.
     pub(super) most_tokens: Option<u32>,
+    /// Only turns that this takes, as in `recall`.
+    #[serde(rename = "where")]
+    #[schemars(with = "Option<JsonObject>")]
+    pub(super) select: Option<JsonObject>,
     /// Ask the memory as it was at a time (RFC 3339), or an offset.
     pub(super) as_of: Option<String>,
 }
@@ -342,6 +376,10 @@ pub(super) struct ListInput {
     pub(super) since: Option<EventTime>,
     /// Only those said before this time.
     pub(super) until: Option<EventTime>,
+    /// Only turns that this takes, as in `recall`.
+    #[serde(rename = "where")]
+    #[schemars(with = "Option<JsonObject>")]
+    pub(super) select: Option<JsonObject>,
     /// Most turns; 20 without it.
     #[schemars(range(min = 1, max = 100))]
     pub(super) limit: Option<usize>,
@@ -384,6 +422,8 @@ pub(super) struct ShowInput {
     pub(super) bank: Option<Bank>,
     /// Leave out this many characters of the text: `next` of the call before.
     pub(super) from: Option<usize>,
+    /// Whether its metadata are given back, too.
+    pub(super) metadata: Option<bool>,
 }
 
 /// What `show` gives.
@@ -404,6 +444,9 @@ pub(super) struct ShowOutput {
     pub(super) text: String,
     /// Where the text goes on: `from` of the next call.
     pub(super) next: Option<usize>,
+    /// Its metadata, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<Metadata>,
 }
 
 /// What `forget` takes.
@@ -453,6 +496,10 @@ pub(super) struct ForgetTurnsInput {
     pub(super) session: Option<String>,
     /// Those whose words hold this name; beside `speaker` those of either.
     pub(super) mentions: Option<String>,
+    /// Only turns that this takes, as in `recall`.
+    #[serde(rename = "where")]
+    #[schemars(with = "Option<JsonObject>")]
+    pub(super) select: Option<JsonObject>,
     /// What the first call gave; without it nothing is deleted.
     pub(super) confirm: Option<String>,
     /// Seconds to wait, once the deletions are durable, until no answer holds the turns; 5 without it.

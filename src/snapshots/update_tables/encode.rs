@@ -17,7 +17,7 @@ use arrow_schema::ArrowError;
 use super::update_table::{RowHead, UpdateTable, attachment_fields, part_fields};
 use memory::index::GraphChoice;
 use types::model::{
-    Attachment, Language, MemoryRecord, SpeakerKind, Unit, UnitId, UnitPart, Vector, WindowState, WindowTurn,
+    Attachment, Language, MemoryRecord, Metadata, SpeakerKind, Unit, UnitId, UnitPart, Vector, WindowState, WindowTurn,
 };
 
 type VectorBuilder = FixedSizeListBuilder<Float32Builder>;
@@ -91,6 +91,8 @@ pub(in super::super) struct TurnRows {
     context: BooleanBuilder,
     deleted: BooleanBuilder,
     source_offset: UInt64Builder,
+    metadata: StringBuilder,
+    recall: BooleanBuilder,
 }
 
 impl TurnRows {
@@ -114,6 +116,8 @@ impl TurnRows {
             context: BooleanBuilder::new(),
             deleted: BooleanBuilder::new(),
             source_offset: UInt64Builder::new(),
+            metadata: StringBuilder::new(),
+            recall: BooleanBuilder::new(),
         }
     }
 
@@ -154,7 +158,10 @@ impl TurnRows {
         self.context.append_value(window_turn.context);
         self.deleted.append_value(window_turn.deleted);
         self.source_offset.append_value(window_turn.source_offset);
-        turn.text.len() + 256
+        let metadata = turn.metadata.as_ref().map(Metadata::to_json);
+        self.metadata.append_option(metadata.as_deref());
+        self.recall.append_value(turn.recall);
+        turn.text.len() + metadata.map_or(0, |json| json.len()) + 256
     }
 
     /// A turn of a removed record; returns the row's approximate size in bytes.
@@ -170,6 +177,7 @@ impl TurnRows {
             &mut self.session,
             &mut self.thread,
             &mut self.reply_to,
+            &mut self.metadata,
         ] {
             texts.append_null();
         }
@@ -181,6 +189,7 @@ impl TurnRows {
         self.context.append_null();
         self.deleted.append_null();
         self.source_offset.append_null();
+        self.recall.append_null();
         256
     }
 
@@ -204,6 +213,8 @@ impl TurnRows {
             Arc::new(self.context.finish()),
             Arc::new(self.deleted.finish()),
             Arc::new(self.source_offset.finish()),
+            Arc::new(self.metadata.finish()),
+            Arc::new(self.recall.finish()),
         ]);
         RecordBatch::try_new(UpdateTable::Turns.schema(0), columns)
     }

@@ -172,6 +172,7 @@ pub(in crate::index) fn build(
             ProbeResult::Hit(hit) => row(*id, AnswerRow::Hit(hit.clone())),
             ProbeResult::Familiar(familiar) => row(*id, AnswerRow::Familiar(Arc::clone(familiar))),
             ProbeResult::Unit(unit) => row(*id, AnswerRow::Unit(Arc::clone(unit))),
+            ProbeResult::Matching(matching) => row(*id, AnswerRow::Matching(Arc::clone(matching))),
             ProbeResult::Answered => answered.answered.borrow_mut().push(*id),
         });
         let row = to_rows();
@@ -194,7 +195,13 @@ fn live_units<'scope>(
             // Shows the parts of a closed window, or the turns of an open one.
             let closed = records.iter().any(|(extraction, _)| extraction.closes);
             let shown = records.iter().filter(|(extraction, _)| extraction.closes == closed);
-            visible.extend(shown.map(|(extraction, _)| ((*extraction).clone(), 1)));
+            let shown: Vec<&Arc<RecordUnits>> = shown.map(|(extraction, _)| *extraction).collect();
+            match shown.as_slice() {
+                [only] => visible.push(((*only).clone(), 1)),
+                // The turns of an open window have their units in their own record.
+                several if !closed => visible.extend(several.iter().map(|part| ((*part).clone(), 1))),
+                parts => visible.extend(RecordUnits::joined(parts).into_iter().map(|part| (part, 1))),
+            }
         })
         .flat_map(|(window, extraction)| {
             let bank = window.bank;

@@ -9,6 +9,7 @@ pub(super) mod build_dataflow;
 pub(super) mod census;
 pub(super) mod index_scan;
 pub(super) mod lookup;
+mod match_scan;
 pub(super) mod neighbourhood;
 pub(super) mod record_load;
 pub(super) mod shard_banks;

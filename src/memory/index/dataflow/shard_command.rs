@@ -12,6 +12,7 @@ use super::{
     record_load::PreparedLoad,
 };
 use crate::index::{
+    matching_parts::MatchingParts,
     memory_footprint::MemoryFootprint,
     probes::{DataflowAnswer, FamiliarityResult, FirstHopHit, IndexProbe, Neighbour, NeighbourhoodProbe},
     units::unit_body::UnitBody,
@@ -30,6 +31,8 @@ pub(in crate::index) enum AnswerRow {
     Familiar(Arc<FamiliarityResult>),
     /// Answers a turn probe.
     Unit(Arc<UnitBody>),
+    /// Answers a match probe.
+    Matching(Arc<MatchingParts>),
     /// Answers a neighbourhood probe.
     Neighbour(Neighbour),
     /// Answers a census probe.

@@ -151,6 +151,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         candidates,
         linked_units: 0,
         limit: 1_000,
+        matching: None,
     }
 }
 
@@ -228,7 +229,7 @@ fn candidates_come_in_the_order_of_the_bank_with_the_words_of_their_windows() {
         asked.count_all(index);
         asked.rate(parts.len());
         speakers.count_all(index);
-        let asked = QueryTerms { probe: &probe, words: &asked, speakers: &speakers, wanted: 64 };
+        let asked = QueryTerms { probe: &probe, words: &asked, speakers: &speakers, wanted: 64, matching: None };
         let nothing = |_| Vec::<PartSlot>::new();
         let mut candidates = CandidateSelection::default();
         assert!(candidates.resume(&asked, index, &nothing, &mut WorkBudget::new(u64::MAX)), "the work is enough");

@@ -18,10 +18,11 @@ use crate::index::{
         record_load::{ChangeListeners, RecordLoad},
         shard_command::{AnswerRow, AnswerSender, LoadBacklog, ShardCommand},
     },
+    matching_parts::MatchingParts,
     memory_footprint::MemoryFootprint,
     probes::{
         DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector, IndexProbe,
-        Neighbour, NeighbourhoodProbe, TurnProbe, UnitNeighbourhood,
+        MatchProbe, Neighbour, NeighbourhoodProbe, TurnProbe, UnitNeighbourhood,
     },
     units::unit_body::UnitBody,
 };
@@ -183,6 +184,17 @@ impl ShardHandle {
         Ok(rows(answered, |row| if let AnswerRow::Unit(unit) = row { Some(unit) } else { None }))
     }
 
+    /// The parts of a bank that a selector takes; none for an empty bank. Compares every part of the bank.
+    ///
+    /// # Errors
+    /// [`ShardError::Stopped`].
+    pub fn matching_parts(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, ShardError> {
+        let answered = self.ask(|reply| ShardCommand::Index(Box::new(IndexProbe::Match(probe)), reply))?;
+        let DataflowAnswer { value, epoch, reflects } =
+            rows(answered, |row| if let AnswerRow::Matching(found) = row { Some(found) } else { None });
+        Ok(DataflowAnswer { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
+    }
+
     /// A census of one bank or of all banks.
     ///
     /// # Errors
@@ -251,6 +263,7 @@ fn lookup_probe(bank: BankKey, ids: Vec<UnitId>, hops: u32) -> NeighbourhoodProb
         target: nothing,
         target_cues: Cues::default(),
         itself: true,
+        matching: None,
     }
 }
 

@@ -231,6 +231,7 @@ mod tests {
             semantic: 1,
             lexical: 1,
             cue: 1,
+            matching: None,
         };
         BankProbe::Index(Arc::new(IndexProbe::FirstHop(probe)))
     }

@@ -7,8 +7,8 @@ use std::{cell::RefCell, sync::Arc};
 
 use crate::{
     index::{
-        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour,
-        NeighbourhoodProbe, TurnProbe, UnitBody,
+        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
+        MatchingParts, Neighbour, NeighbourhoodProbe, TurnProbe, UnitBody,
     },
     recall::{BoxError, RecallMemory},
 };
@@ -45,6 +45,10 @@ impl RecallMemory for FirstHopRecorder<'_> {
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<DataflowAnswer<Vec<Neighbour>>, BoxError> {
         self.memory.neighbourhood(probe)
+    }
+
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        self.memory.matching(probe)
     }
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
