@@ -47,6 +47,7 @@ pub(crate) fn record(bank: &Bank, window: u32, units: Vec<Unit>) -> (MemoryKey, 
         model: ModelRef { name: "bench".into(), hash: "0".into() },
         turns: units.iter().map(turn).collect(),
         units,
+        statements: None,
     };
     (key, record)
 }

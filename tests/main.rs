@@ -74,6 +74,7 @@ mod otlp;
 mod passages;
 mod path;
 mod pipelines;
+mod profile;
 mod python_client;
 mod quarantine;
 mod question_client;

@@ -47,11 +47,13 @@ mod ingest;
 mod lag;
 mod language_counting_source;
 mod mcp;
+mod profile;
 mod reembed;
 mod reextract;
 #[cfg(feature = "kafka")]
 mod repair;
 mod replay;
+mod restate;
 mod retention;
 mod run;
 mod schema;
@@ -79,6 +81,7 @@ command::commands! {
     agents::AgentPauseArgs => Agents,
     ask::AskArgs => Ask,
     explain::ExplainArgs => Explain,
+    profile::ProfileArgs => Profile,
     turns::TurnsArgs => Turns,
     sessions::SessionsArgs => Sessions,
     forget::ForgetArgs => Forget,
@@ -93,6 +96,7 @@ command::commands! {
     export::ExportArgs => Export,
     import::ImportArgs => Import,
     reembed::ReembedArgs => Reembed,
+    restate::RestateArgs => Restate,
     #[cfg(feature = "kafka")]
     repair::RepairArgs => Repair,
     digest::DigestArgs => Digest,

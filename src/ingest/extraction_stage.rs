@@ -615,6 +615,7 @@ impl ExtractionStage {
                 model: model.clone(),
                 turns: planned.turns.clone(),
                 units,
+                statements: Some(planned.statements.clone()),
             };
             let StorableValues { values, too_large_bytes } = self.storable(&record)?;
             if let Some(bytes) = too_large_bytes {
@@ -786,7 +787,7 @@ impl ExtractionStage {
             }
         };
         self.in_part.remove(&(window.bank.clone(), window.id.clone()));
-        work.plan(closed_record(window, turns_hash, extractor, drafts));
+        work.plan(closed_record(window, turns_hash, extractor, drafts, extractors.rules.language()));
         Ok(())
     }
 }

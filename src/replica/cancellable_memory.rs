@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Instant};
 use memory::{
     index::{
         DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts,
-        Neighbour, NeighbourhoodProbe, TurnProbe, UnitBody,
+        Neighbour, NeighbourhoodProbe, ProfileLine, ProfileProbe, TurnProbe, UnitBody,
     },
     language::question::ParsedQuestion,
     recall::{self, BoxError, EvidenceCandidate, Planner, Reranker},
@@ -53,6 +53,11 @@ impl recall::RecallMemory for CancellableMemory<'_> {
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         self.cancellation.check()?;
         self.memory.units_of_turn(probe)
+    }
+
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        self.cancellation.check()?;
+        self.memory.profile(probe)
     }
 }
 

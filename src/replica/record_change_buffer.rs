@@ -192,6 +192,7 @@ mod tests {
             turns: turns.iter().map(turn).collect(),
             units: Vec::new(),
             bank: bank.clone(),
+            statements: None,
         }
     }
 

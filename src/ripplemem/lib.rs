@@ -47,9 +47,9 @@ mod verdict_reader;
 
 pub use crate::memory::{Memory, MemoryOptions};
 pub use maintenance::{
-    BankReader, ExportReport, ExtractionEstimate, ImportReport, ReembedReport, ReplayError, ReplayRequest, TopicReplay,
-    TransferError, UnreadableTopicRecord, check_model, check_reranker, diff, estimate, export, export_online, import,
-    reembed, take_snapshot,
+    BankReader, ExportReport, ExtractionEstimate, ImportReport, ReembedReport, ReplayError, ReplayRequest,
+    RestateReport, TopicReplay, TransferError, UnreadableTopicRecord, check_model, check_reranker, diff, estimate,
+    export, export_online, import, reembed, restate, take_snapshot,
 };
 #[cfg(feature = "kafka")]
 pub use maintenance::{replace_record, unreadable_records};

@@ -22,7 +22,7 @@ use super::{
     update_tables::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
 };
 use memory::index::{GraphChoice, LiveUnit, RecordKey, RecordUnits, TurnFactTable};
-use types::model::{Bank, MemoryKey, UnitId, WindowState, WindowTurn};
+use types::model::{Bank, MemoryKey, Statement, UnitId, WindowState, WindowTurn};
 
 /// How many times the newest snapshot is tried if its writer replaces it during the restore.
 const ATTEMPTS: usize = 3;
@@ -429,6 +429,7 @@ impl LogSnapshots {
                         of.names.push(turns.name(row).to_owned());
                         of.filled |= !turns.deleted(row).map_err(unfit)?;
                         turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
+                        of.statements.extend(turns.statements(row).map_err(unfit)?);
                         let turn = turns.turn(&of.key.bank, row).map_err(unfit)?;
                         of.facts.add(&turn, &of.key.window.session.0, &of.extractor);
                         if scope.window_turns {
@@ -478,9 +479,10 @@ impl LogSnapshots {
                 window_turns,
                 facts,
                 extractor,
+                statements,
                 units,
             } = record;
-            let extraction = Arc::new(RecordUnits::of(closes, units, facts));
+            let extraction = Arc::new(RecordUnits::of(closes, units, statements, facts));
             RestoredRecord { key, since, append_ms, turns, filled, window_turns, extractor, extraction }
         });
         Ok(restored.collect())
@@ -535,6 +537,8 @@ struct SegmentRecord {
     facts: TurnFactTable,
     /// The extractor of its units.
     extractor: String,
+    /// What its turns state.
+    statements: Vec<Statement>,
     /// Converted one by one: in their stored form, the vectors of all of them would take several times the memory.
     units: Vec<Arc<LiveUnit>>,
 }
@@ -567,6 +571,7 @@ impl SegmentRecords<'_> {
             window_turns: Vec::new(),
             facts: TurnFactTable::default(),
             extractor: String::new(),
+            statements: Vec::new(),
             units: Vec::new(),
         });
         Some(self.records.len() - 1)

@@ -156,6 +156,7 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
         model: ModelRef { name: "m".to_owned(), hash: "h".to_owned() },
         units: units.collect(),
         turns,
+        statements: None,
     }
 }
 

@@ -13,7 +13,7 @@ use memory::index::{
 use tantivy::fieldnorm::FieldNormReader;
 use types::{
     config::Pipeline,
-    model::{BankKey, Channel, MemoryKey, MemoryRecord, Score, UnitId, WindowState},
+    model::{Bank, BankKey, Channel, MemoryKey, MemoryRecord, Score, Statement, UnitId, WindowState},
 };
 
 use super::history::DIMENSIONS;
@@ -21,6 +21,7 @@ use super::history::DIMENSIONS;
 pub(super) struct Reference {
     pipeline: Pipeline,
     units: BTreeMap<UnitKey, Arc<LiveUnit>>,
+    statements: Vec<(BankKey, Statement)>,
     edges: BTreeSet<GraphEdge>,
     structural: StructuralScorer,
 }
@@ -51,17 +52,19 @@ impl Reference {
             .filter(|(_, r)| r.state == WindowState::Final)
             .map(|(k, _)| (k.bank.clone(), k.window.clone()))
             .collect();
-        let mut units = BTreeMap::new();
+        let (mut units, mut statements) = (BTreeMap::new(), Vec::new());
         for (key, record) in live {
             let hidden = record.state == WindowState::Open && closed.contains(&(key.bank.clone(), key.window.clone()));
             if !hidden {
+                let stated = record.statements.iter().flat_map(|of| &of.found);
+                statements.extend(stated.map(|of| (key.bank.key(), of.clone())));
                 for unit in RecordUnits::new(record, DIMENSIONS).unwrap().units {
                     units.insert(UnitKey { bank: key.bank.key(), id: unit.id }, unit);
                 }
             }
         }
         let structural = StructuralScorer::new(&pipeline.memory);
-        let mut this = Self { pipeline: pipeline.clone(), units, edges: BTreeSet::new(), structural };
+        let mut this = Self { pipeline: pipeline.clone(), units, statements, edges: BTreeSet::new(), structural };
         let mut edges = BTreeSet::new();
         for (key, unit) in &this.units {
             let semantic = this.bank(key.bank).filter(|o| o.id != key.id).filter_map(|o| {
@@ -88,6 +91,11 @@ impl Reference {
         }
         this.edges = edges;
         this
+    }
+
+    /// The visible statements of a bank.
+    pub(super) fn statements(&self, bank: &Bank) -> Vec<Statement> {
+        self.statements.iter().filter(|(of, _)| *of == bank.key()).map(|(_, of)| of.clone()).collect()
     }
 
     pub(super) fn census(&self) -> GraphCensus {

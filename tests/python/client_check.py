@@ -85,6 +85,8 @@ def each_call(url, token):
         history = memory.history(limit=5)
         assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
         refused(InvalidError, lambda: memory.diff("0"), "snapshot")
+        known = memory.profile()
+        assert (known.lines, known.text, known.left_out) == ((), "", 0) or known.lines[0].turns, known
         held = memory.token()
         assert held.name is None and "read" in held.rights and held.banks == ("*",), held
         # The same turns again are the same turns.
@@ -554,6 +556,7 @@ def matches_the_document(_url, _token):
         calls.graph("0" * 16, 3, None),
         calls.history("7", 3, None),
         calls.diff("7", "9", None),
+        calls.profile("Ann", ["fact"], True, "7", 900, None),
         calls.counted_banks("a", "b", 3),
         calls.token(),
     ]

@@ -135,7 +135,7 @@ mod tests {
     use crate::{
         index::{
             DataflowAnswer, FamiliarityProbe, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts, Neighbour,
-            NeighbourhoodProbe, TurnProbe, UnitBody,
+            NeighbourhoodProbe, ProfileLine, ProfileProbe, TurnProbe, UnitBody,
         },
         recall::{
             RecallModels, RulesPlanner, recollect,
@@ -178,6 +178,10 @@ mod tests {
 
         fn units_of_turn(&self, _: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
             Err("no turn is looked for".into())
+        }
+
+        fn profile(&self, _: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+            Ok(DataflowAnswer { value: Vec::new(), epoch: 1, reflects: Vec::new() })
         }
     }
 

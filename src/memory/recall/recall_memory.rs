@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::BoxError;
 use crate::index::{
     DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts,
-    Neighbour, NeighbourhoodProbe, ShardHandle, TurnProbe, UnitBody,
+    Neighbour, NeighbourhoodProbe, ProfileLine, ProfileProbe, ShardHandle, TurnProbe, UnitBody,
 };
 
 /// A memory that answers the probes of recollection.
@@ -42,6 +42,12 @@ pub trait RecallMemory {
     /// # Errors
     /// The reason why the memory did not answer.
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError>;
+
+    /// What holds of persons, and what was superseded.
+    ///
+    /// # Errors
+    /// The reason why the memory did not answer.
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError>;
 }
 
 impl RecallMemory for ShardHandle {
@@ -63,5 +69,9 @@ impl RecallMemory for ShardHandle {
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         Ok(Self::units_of_turn(self, probe)?)
+    }
+
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        Ok(Self::profile(self, probe)?)
     }
 }

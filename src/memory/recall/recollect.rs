@@ -19,6 +19,7 @@ use super::{
     recollection::{PlannedRound, QuotedUnits, Recollection},
     reranker::Reranker,
     speaker_shares,
+    standing_instructions::StandingSection,
     token_budget::{self, BudgetedEvidence, ContextNotes},
     unknown_asker,
     walk_trace::walk_trace,
@@ -171,14 +172,21 @@ pub(super) fn recollection<'q>(
         unsupported: unsupported.as_deref(),
         remark: nothing.as_ref().map(|(reason, _)| reason.as_str()).filter(|_| unsupported.is_none()),
     };
+    let known = first.familiar.only_person.as_deref().filter(|_| !about_stranger);
+    // A question about some turns alone gets no words of others.
+    let standing = match matching {
+        Some(_) => StandingSection::default(),
+        None => StandingSection::of(memory, question, known, settings).map_err(failed("profile".to_owned()))?,
+    };
     let most_tokens = settings.stop.most_tokens;
     let BudgetedEvidence { ranked, context, tokens } = token_budget::fit_evidence(
         assembled,
         &first.impressions,
         (&first.familiar, first.chosen.quoted()),
-        most_tokens,
+        (most_tokens, standing.tokens),
         notes,
     );
+    let (context, tokens) = standing.behind(context, tokens);
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let quoted: QuotedUnits = ranked.iter().map(|r| (r.candidate.unit.id, r.candidate.excerpt.clone())).collect();
     let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
@@ -216,6 +224,7 @@ pub(super) fn recollection<'q>(
         context: context.text,
         context_turns: context.turns,
         tokens,
+        instructions: standing.instructions,
         units: ranked.into_iter().map(|ranked| evidence_unit(ranked, taken)).collect(),
         sufficiency,
         supported: unsupported.is_none(),

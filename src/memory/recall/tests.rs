@@ -6,8 +6,8 @@ use super::*;
 use crate::{
     index::{
         DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
-        MatchingParts, Neighbour, NeighbourhoodProbe, PartFields, PathStep, QuestionTopic, TurnProbe, UnitBody,
-        UnitFields,
+        MatchingParts, Neighbour, NeighbourhoodProbe, PartFields, PathStep, ProfileLine, ProfileProbe, QuestionTopic,
+        TurnProbe, UnitBody, UnitFields,
     },
     language::question::ParsedQuestion,
 };
@@ -148,6 +148,10 @@ impl RecallMemory for ScriptedMemory {
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         let units = self.hits.iter().map(|hit| &hit.unit).chain(self.neighbours.iter().map(|near| &near.unit));
         Ok(answered(units.filter(|unit| unit.is_of_turn(0, &probe.turn)).cloned().collect()))
+    }
+
+    fn profile(&self, _: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        Ok(answered(Vec::new()))
     }
 }
 

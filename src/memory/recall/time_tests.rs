@@ -94,6 +94,7 @@ fn record(session: &str, turns: Vec<WindowTurn>) -> MemoryRecord {
         model: ModelRef { name: "words".to_owned(), hash: "0".to_owned() },
         turns: Vec::new(),
         units: drafts.into_iter().map(unit).collect(),
+        statements: None,
     }
 }
 

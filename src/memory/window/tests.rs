@@ -43,6 +43,7 @@ impl RecordLedger {
             model: ModelRef { name: "none".to_owned(), hash: String::new() },
             turns,
             units: Vec::new(),
+            statements: None,
         };
         // Through JSON, as the log keeps it.
         let json = serde_json::to_vec(&record).unwrap();

@@ -17,12 +17,12 @@ use crate::{
     access::Caller,
     api::{
         AskRequest, BankList, BankStatus, EvidenceWithAnswer, ExplainRequest, ForgetRequest, ForgetResponse,
-        ForgetTurnsRequest, ForgetTurnsResponse, MemoryApi, PutTurnsRequest, PutTurnsResponse, SelectTurnsRequest,
-        ServiceStatus, TurnList, TurnListRequest,
+        ForgetTurnsRequest, ForgetTurnsResponse, MemoryApi, ProfileRequest, PutTurnsRequest, PutTurnsResponse,
+        SelectTurnsRequest, ServiceStatus, TurnList, TurnListRequest,
     },
 };
 use models::llm::{self, LlmClient, LlmError, UsageMeter};
-use types::model::{Bank, Evidence, Explanation};
+use types::model::{Bank, Evidence, Explanation, Profile};
 
 /// A memory, in this process or in another.
 pub(super) enum McpMemoryAccess {
@@ -57,6 +57,26 @@ impl McpMemoryAccess {
             Self::Here(api) => Ok(api.explain(who, explain).await?),
             Self::There { reached, .. } => {
                 call_process(reached, move |reached| reached.post("/v1/explain", &explain)).await
+            }
+        }
+    }
+
+    /// What persons of a bank said that lasts.
+    pub(super) async fn profile(&self, who: &Caller, show: ProfileRequest) -> Result<Profile, ToolCallError> {
+        match self {
+            Self::Here(api) => Ok(api.profile(who, show).await?),
+            Self::There { reached, .. } => {
+                let call = move |reached: &MemoryHttpClient| {
+                    let most_tokens = show.most_tokens.map(|most| most.to_string());
+                    let of = [
+                        ("bank", Some(show.bank.as_str())),
+                        ("person", show.person.as_deref()),
+                        ("past", show.past.then_some("true")),
+                        ("most_tokens", most_tokens.as_deref()),
+                    ];
+                    reached.get("/v1/profile", &of)
+                };
+                call_process(reached, call).await
             }
         }
     }

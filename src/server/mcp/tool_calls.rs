@@ -14,9 +14,9 @@ use super::{
     tool_call_error::ToolCallError,
     tools::{
         AnswerToolOutput, BankSize, ExplainInput, ExplainOutput, ExplainOutputStep, ForgetInput, ForgetOutput,
-        ForgetTurnsInput, ForgetTurnsOutput, ListInput, ListOutput, MAX_TURNS, QuestionInput, RecallOutput,
-        RememberInput, RememberOutput, ShowInput, ShowOutput, StatusInput, StatusOutput, ToolName, TurnInput,
-        TurnOutput,
+        ForgetTurnsInput, ForgetTurnsOutput, ListInput, ListOutput, MAX_TURNS, ProfileInput, ProfileOutput,
+        QuestionInput, RecallOutput, RememberInput, RememberOutput, ShowInput, ShowOutput, StatusInput, StatusOutput,
+        ToolName, TurnInput, TurnOutput,
     },
 };
 use crate::{access::Caller, api};
@@ -26,8 +26,8 @@ use memory::{
 };
 use models::llm::LlmError;
 use types::model::{
-    Bank, EventTime, Evidence, Explanation, ExplanationQuery, ExplanationStep, Metadata, PrecedingTurn, Question,
-    Selector, SpeakerKind, SubjectId, Turn,
+    Bank, EventTime, Evidence, Explanation, ExplanationQuery, ExplanationStep, Metadata, PrecedingTurn, Profile,
+    Question, Selector, SpeakerKind, SubjectId, Turn,
 };
 
 /// How long `remember`, `forget` and `forget_turns` wait until answers reflect the change, if the call does not say.
@@ -111,6 +111,7 @@ impl ToolCalls {
             ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
             ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
             ToolName::Explain => self.explain(read(tool, arguments)?, offer).await,
+            ToolName::Profile => self.profile(read(tool, arguments)?, offer).await,
             ToolName::List => self.list(read(tool, arguments)?, offer).await,
             ToolName::Show => self.show(read(tool, arguments)?, offer).await,
             ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
@@ -236,6 +237,26 @@ impl ToolCalls {
             change,
             steps: steps.into_iter().map(step).collect(),
         })
+    }
+
+    /// What persons said that lasts.
+    async fn profile(&self, asked: ProfileInput, offer: &ClientScope) -> Result<ToolResult, ToolCallError> {
+        let ProfileInput { bank, person, past, most_tokens } = asked;
+        let show = api::ProfileRequest {
+            bank: offer.bank(bank)?,
+            person: non_empty(person),
+            kinds: Vec::new(),
+            past: past.unwrap_or_default(),
+            as_of: None,
+            most_tokens,
+        };
+        let show = |opened: Arc<AccessHandle>| {
+            let show = show.clone();
+            async move { opened.access.profile(&offer.who, show).await }
+        };
+        let Profile { bank, lines, text, left_out, reflects, .. } = self.memory.with(show).await?;
+        let turns = lines.into_iter().filter_map(|mut line| line.turns.pop()).collect();
+        json(&ProfileOutput { bank, text, turns, left_out, reflects })
     }
 
     /// The latest turns of a bank.

@@ -23,15 +23,16 @@ use crate::{
         ApiProblem, AskRequest, BankList, BankListRequest, BankStatus, DeadLettersRequest, DeadLettersResponse,
         DiffRequest, DiffResponse, ExplainRequest, ForgetReceipts, ForgetRequest, ForgetResponse, ForgetTurnsRequest,
         ForgetTurnsResponse, GraphRequest, GraphView, HistoryPage, HistoryRequest, ListOrder, MemoryApi, MemoryDigest,
-        MemoryStats, NameSessionRequest, NameSessionResponse, PutTurnsRequest, RecordPage, RecordPageRequest,
-        ReextractBankRequest, ReextractBankResponse, SelectTurnsRequest, ServiceOperations, ServiceStatus, SessionList,
-        SessionListRequest, SnapshotList, TokenView, TurnList, TurnListRequest, UnitList, UnitListRequest, UnitView,
+        MemoryStats, NameSessionRequest, NameSessionResponse, ProfileRequest, PutTurnsRequest, RecordPage,
+        RecordPageRequest, ReextractBankRequest, ReextractBankResponse, SelectTurnsRequest, ServiceOperations,
+        ServiceStatus, SessionList, SessionListRequest, SnapshotList, TokenView, TurnList, TurnListRequest, UnitList,
+        UnitListRequest, UnitView,
     },
     subscriptions::SubscribeRequest,
 };
 use erasure::ErasureReport;
 use replica::AnswerStageTimes;
-use types::model::{EventTime, Explanation, Selector};
+use types::model::{EventTime, Explanation, Profile, Selector, StatementKind};
 
 /// A parameter, if it was given.
 type ParameterText = Option<String>;
@@ -251,6 +252,23 @@ pub(super) async fn graph(
 ) -> Result<GraphView, ApiProblem> {
     let bank = required_bank(bank, OF_BANK)?;
     api.graph(&who, GraphRequest { bank, around, limit: number("limit", limit)? }).await
+}
+
+pub(super) async fn profile(
+    api: Arc<MemoryApi>,
+    who: SharedCaller,
+    [bank, person, kinds, past, as_of, most_tokens]: [ParameterText; 6],
+) -> Result<Profile, ApiProblem> {
+    let bank = required_bank(bank, OF_BANK)?;
+    let kind = |name: &str| {
+        let known = || StatementKind::ALL.map(StatementKind::name).join(", ");
+        let wrong = || ApiProblem::invalid(format!("kinds: {name:?} is none of {}", known()));
+        StatementKind::of_name(name.trim()).ok_or_else(wrong)
+    };
+    let kinds = kinds.iter().flat_map(|kinds| kinds.split(',')).map(kind).collect::<Result<_, _>>()?;
+    let past = past.map_or(Ok(false), |past| flag("past", &past))?;
+    let most_tokens = number("most_tokens", most_tokens)?;
+    api.profile(&who, ProfileRequest { bank, person, kinds, past, as_of, most_tokens }).await
 }
 
 pub(super) async fn banks(

@@ -306,6 +306,27 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
         query_json(
             Get,
             entry(
+                "/v1/profile",
+                InBank(Read),
+                "profile",
+                "What the persons of a bank said that lasts: instructions, preferences, facts and plans, each with its \
+                 turns and what superseded it.",
+                "The lines, and the same as text.",
+                &["400", "404", "409", "421", "503"],
+            ),
+            [
+                BANK,
+                optional("person", "Only this speaker of the bank.", Text),
+                optional("kinds", "Only these, with commas between them: instruction, preference, fact, plan.", Text),
+                optional("past", "Whether superseded lines and plans whose time has passed are shown, too.", Flag),
+                optional("as_of", "The profile as it was: an offset of the memory log or a time (RFC 3339).", Text),
+                optional("most_tokens", "Most tokens of the text; 1,000 without it.", Whole(Some(1), Some(200_000))),
+            ],
+            handlers::profile,
+        ),
+        query_json(
+            Get,
+            entry(
                 "/v1/banks",
                 Somewhere(Read),
                 "banks",

@@ -15,7 +15,7 @@ use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuild
 use memory::index::GraphChoice;
 use types::model::{
     Attachment, Bank, Channel, Cues, EventTime, Interval, Language, MemoryKey, Metadata, Score, SessionId, SpeakerKind,
-    TextFeatures, TextRange, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
+    Statement, TextFeatures, TextRange, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
 };
 
 /// How many rows a decoded batch with vectors has: 256 of them took 11 MB while they were copied. A batch of 16 stays
@@ -167,6 +167,13 @@ impl<'b> TurnColumns<'b> {
     /// The extractor of the record of an added row.
     pub(in super::super) fn extractor(&self, row: usize) -> Result<&'b str, String> {
         Ok(column::<StringArray>(self.batch, "extractor")?.value(row))
+    }
+
+    /// What the turn of an added row states; nothing in a file from before statements were kept.
+    pub(in super::super) fn statements(&self, row: usize) -> Result<Vec<Statement>, String> {
+        let Ok(of_turns) = column::<StringArray>(self.batch, "statements") else { return Ok(Vec::new()) };
+        let json = of_turns.is_valid(row).then(|| of_turns.value(row));
+        json.map_or(Ok(Vec::new()), |json| serde_json::from_str(json).map_err(|e| format!("statements: {e}")))
     }
 
     /// The metadata of an added row's turn. Files of earlier builds lack the column.

@@ -135,8 +135,14 @@ fn turn_columns() -> ColumnSpecs {
         ("context", DataType::Boolean, true, "Whether it is context only."),
         ("deleted", DataType::Boolean, true, "Whether the turn was deleted."),
         ("source_offset", DataType::UInt64, true, "Its offset in the turns topic."),
-        ("metadata", text, true, "What a program keeps beside the words: a JSON object. Older files lack the column."),
+        (
+            "metadata",
+            text.clone(),
+            true,
+            "What a program keeps beside the words: a JSON object. Older files lack the column.",
+        ),
         ("recall", DataType::Boolean, true, "Whether it can be recalled. Older files lack the column: it can."),
+        ("statements", text, true, "What it states that lasts, as a JSON array; absent if nothing was found."),
     ]
 }
 

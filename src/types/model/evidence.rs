@@ -642,6 +642,10 @@ pub struct Evidence {
     /// What the context costs.
     #[serde(default)]
     pub tokens: ContextTokens,
+    /// What the asker asked of the assistant, quoted at the end of the context in the order of time; those of the bank's
+    /// only person where no asker is named. Absent where there is nothing, and with `recall.profile = false`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<StandingInstruction>,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub sufficiency: f64,
     /// False when nothing was found that supports the question. A hint: what is quoted may still answer it.
@@ -663,6 +667,19 @@ pub struct Evidence {
     /// are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<EvidenceNotice>,
+}
+
+/// What a person asked of the assistant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StandingInstruction {
+    /// The turn that says it.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words that say it.
+    pub text: String,
 }
 
 /// What a question names that the memory does not know.

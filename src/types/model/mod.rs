@@ -4,7 +4,8 @@
 //! generated from here). Never imports another of our crates, reads a clock or opens a file.
 //!
 //! `bank` and `time` come first, then `metadata`, `turn`, `vector`, `unit`, `channel`, `flat_comparison`, `asked_period`,
-//! `evidence` and `explanation` in the data's order; `hidden_id` keeps phone numbers and mail addresses out of ids;
+//! `evidence` and `explanation` in the data's order; `statement` is what persons say that lasts,
+//! and `profile` what a client gets of it; `hidden_id` keeps phone numbers and mail addresses out of ids;
 //! `write_condition` is what a write may depend on;
 //! `normal_form` is the form in which words are compared; `model_usage` is what a language model used; `export` is the
 //! file in which a bank moves to another log.
@@ -27,7 +28,9 @@ mod metadata;
 mod model_usage;
 mod normal_form;
 mod packed_metadata;
+mod profile;
 mod selector;
+mod statement;
 mod time;
 mod turn;
 mod unique_json;
@@ -45,8 +48,8 @@ pub use dead_letter::{DeadLetter, InputPosition, stated_bank};
 pub use evidence::{
     ConsideredUnit, ContextTokens, EdgeRecord, EdgeStep, Evidence, EvidenceNotice, EvidenceUnit, Excerpt,
     FamiliarityScale, FamiliarityTerms, LogPosition, NearMiss, NoticeCode, PartLogit, Plan, PrecedingTurn, Provenance,
-    Question, QuestionCues, QuestionRefusal, RecallRound, RefusalCode, RerankResult, Score, ScoringScope, Target,
-    Trace, WalkTrace, WalkUnit, WalkUnitState,
+    Question, QuestionCues, QuestionRefusal, RecallRound, RefusalCode, RerankResult, Score, ScoringScope,
+    StandingInstruction, Target, Trace, WalkTrace, WalkUnit, WalkUnitState,
 };
 pub use explanation::{
     ExplainedSubject, Explanation, ExplanationQuery, ExplanationStep, ExplanationStepName, ExplanationStepNumbers,
@@ -66,7 +69,9 @@ pub use metadata::Metadata;
 pub use model_usage::ModelUsage;
 pub use normal_form::{NormalFormReader, normal_form};
 pub use packed_metadata::{MAX_COMPARED_BYTES, PackedMetadata, PackedValue};
+pub use profile::{LaterStatement, Profile, StatedLine};
 pub use selector::{CompiledSelector, MAX_SELECTED_IDS, MAX_SELECTED_NAMES, SelectableTurn, Selector};
+pub use statement::{RecordStatements, Statement, StatementKind};
 pub use time::{EventTime, Interval};
 pub use turn::{
     Attachment, ConditionalWrite, IdleMark, SessionEnd, SessionId, SessionTitle, SpeakerKind, StoredTimes, Turn,

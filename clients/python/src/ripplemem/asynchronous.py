@@ -26,6 +26,7 @@ from .forms import (
     HeldTurns,
     History,
     Piece,
+    Profile,
     Receipt,
     Selector,
     Sessions,
@@ -220,6 +221,23 @@ class AsyncRippleMem:
         A point is an offset, as ``history`` lists them, or a time of appending in RFC 3339.
         """
         return await self._send(self._calls.diff(start, end, bank))
+
+    async def profile(
+        self,
+        person: Optional[str] = None,
+        *,
+        kinds: Sequence[str] = (),
+        past: bool = False,
+        as_of: Optional[str] = None,
+        most_tokens: Optional[int] = None,
+        bank: Optional[str] = None,
+    ) -> Profile:
+        """What persons said that lasts: instructions, preferences, facts and plans, each with its turns.
+
+        ``kinds`` are some of ``instruction``, ``preference``, ``fact`` and ``plan``; ``past`` shows superseded lines
+        and plans whose time has passed, too.
+        """
+        return await self._send(self._calls.profile(person, kinds, past, as_of, most_tokens, bank))
 
     async def forget(
         self,

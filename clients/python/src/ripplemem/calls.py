@@ -28,6 +28,7 @@ from .forms import (
     HeldTurns,
     History,
     Json,
+    Profile,
     Receipt,
     Selector,
     Sessions,
@@ -44,6 +45,7 @@ from .forms import (
     graph,
     held_turn,
     history,
+    profile,
     receipt,
     sessions,
     time_text,
@@ -251,6 +253,24 @@ class Calls:
         if end is not None:
             query["to"] = end
         return Call("GET", "/v1/diff", diff, query=query)
+
+    def profile(
+        self,
+        person: Optional[str],
+        kinds: Sequence[str],
+        past: bool,
+        as_of: Optional[str],
+        most_tokens: Optional[int],
+        bank: Optional[str],
+    ) -> Call[Profile]:
+        """What persons said that lasts."""
+        given = {"person": person, "as_of": as_of, "most_tokens": None if most_tokens is None else str(most_tokens)}
+        query = {"bank": self.bank(bank), **{name: value for name, value in given.items() if value is not None}}
+        if kinds:
+            query["kinds"] = ",".join(kinds)
+        if past:
+            query["past"] = "true"
+        return Call("GET", "/v1/profile", profile, query=query)
 
     def forget(self, turn: str, bank: Optional[str], expected_version: Optional[int], wait: float) -> Call[Forgotten]:
         """Deletes a turn, and waits until no answer reflects it."""

@@ -652,6 +652,43 @@ class Diff:
 
 
 @dataclass(frozen=True)
+class ProfileLine:
+    """A line of a profile.
+
+    ``kind`` is ``instruction``, ``preference``, ``fact`` or ``plan``. ``turns`` say it, in the order of time, the last
+    one with the words of ``text``. ``open``: of a plan, whether its time has not passed. ``superseded_by`` has the
+    ``turn``, ``said_at`` and ``text`` of what superseded it, None where it holds.
+    """
+
+    kind: str
+    speaker: str
+    relation: str
+    object: str
+    text: str
+    said_at: str
+    since: str
+    turns: tuple[str, ...]
+    subject: Optional[str] = None
+    negated: bool = False
+    time: Optional[Json] = None
+    open: Optional[bool] = None
+    superseded_by: Optional[Json] = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What persons of a bank said that lasts. ``text`` is the same for a prompt; ``left_out`` lines had no room in it."""
+
+    bank: str
+    person: Optional[str]
+    lines: tuple[ProfileLine, ...]
+    text: str
+    tokens: int
+    left_out: int
+    reflects: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
 class TokenView:
     """What the token gives. ``name`` is None where no token is asked for; ``*`` in ``banks`` is every bank."""
 
@@ -763,6 +800,17 @@ def diff(raw: Json) -> Diff:
     units = (_graph_units(raw[name]) for name in ("units_added", "units_removed"))
     edges = (_graph_edges(raw[name]) for name in ("edges_added", "edges_removed"))
     return Diff(raw["bank"], raw["from"], raw["to"], *units, *edges, raw["skipped"], raw.get("forgotten", 0))
+
+
+def profile(raw: Json) -> Profile:
+    """Reads what persons said that lasts."""
+    names = [name.name for name in fields(ProfileLine) if name.name != "turns"]
+    lines = tuple(
+        ProfileLine(turns=tuple(line["turns"]), **{name: line[name] for name in names if name in line})
+        for line in raw["lines"]
+    )
+    reflects = tuple(_position(at) for at in raw["reflects"])
+    return Profile(raw["bank"], raw.get("person"), lines, raw["text"], raw["tokens"], raw["left_out"], reflects)
 
 
 def counted_banks(raw: Json) -> CountedBanks:

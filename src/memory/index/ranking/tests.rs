@@ -120,6 +120,7 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
         model: ModelRef { name: "test".to_owned(), hash: "0".to_owned() },
         turns: Vec::new(),
         units: vec![unit],
+        statements: None,
     };
     Arc::clone(&RecordUnits::new(&record, WIDTH).expect("a good record").units[0])
 }

@@ -15,6 +15,7 @@ use super::{
 use crate::index::{
     dataflow::{
         census::{CensusProbe, GraphCensus},
+        profile_view::ProfileProbe,
         record_load::{ChangeListeners, RecordLoad},
         shard_command::{AnswerRow, AnswerSender, LoadBacklog, ShardCommand},
     },
@@ -24,6 +25,7 @@ use crate::index::{
         DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector, IndexProbe,
         MatchProbe, Neighbour, NeighbourhoodProbe, TurnProbe, UnitNeighbourhood,
     },
+    profile::profile_line::ProfileLine,
     units::unit_body::UnitBody,
 };
 use types::{
@@ -205,6 +207,17 @@ impl ShardHandle {
         let mut whole = GraphCensus::default();
         parts.value.into_iter().for_each(|part| whole.add(part));
         Ok(DataflowAnswer { value: whole, epoch: parts.epoch, reflects: parts.reflects })
+    }
+
+    /// What holds of persons, and what was superseded: lines in the order in which they were last said.
+    ///
+    /// # Errors
+    /// [`ShardError::Stopped`].
+    pub fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, ShardError> {
+        let answered = self.ask(|reply| ShardCommand::Profile(probe, reply))?;
+        let mut lines = rows(answered, |row| if let AnswerRow::Profile(line) = row { Some(line) } else { None });
+        lines.value.sort();
+        Ok(lines)
     }
 
     /// How much memory one bank takes, or all banks, once every load that was sent is applied.

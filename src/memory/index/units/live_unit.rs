@@ -14,11 +14,12 @@ use super::{
 };
 use crate::index::{
     memory_footprint::COUNTS_BYTES,
+    profile::live_statement::LiveStatement,
     vectors::unit_vector_rows::{UnitVectorRows, VectorRows},
 };
 use types::model::{
-    BankKey, CompiledSelector, MemoryKey, MemoryRecord, Score, SelectableTurn, Unit, UnitId, UnitPart, Vector,
-    WindowState,
+    BankKey, CompiledSelector, MemoryKey, MemoryRecord, Score, SelectableTurn, Statement, Unit, UnitId, UnitPart,
+    Vector, WindowState,
 };
 
 /// A unit of a bank.
@@ -304,13 +305,15 @@ impl PartVectors<'_> {
     }
 }
 
-/// The units of one memory record.
+/// The units and statements of one memory record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordUnits {
     /// Whether it replaces the records of the window's turns.
     pub closes: bool,
     /// Its units by id, without repetition.
     pub units: Vec<Arc<LiveUnit>>,
+    /// What its turns state that lasts, in order, without repetition.
+    pub statements: Vec<Arc<LiveStatement>>,
     /// The facts of its turns, by id. Units in other parts of a long window's record may have these turns as sources.
     turns: Vec<(Box<str>, Arc<TurnFacts>)>,
 }
@@ -324,16 +327,21 @@ impl RecordUnits {
         let facts = TurnFactTable::of_record(record);
         let live = |unit| LiveUnit::new(unit, &record.window.session.0, dimensions, &facts).map(Arc::new);
         let units = record.units.iter().map(live).collect::<Result<_, _>>()?;
-        Ok(Self::of(record.state == WindowState::Final, units, facts))
+        let statements = record.statements.iter().flat_map(|of| &of.found).cloned();
+        Ok(Self::of(record.state == WindowState::Final, units, statements.collect(), facts))
     }
 
-    /// The units of a record, in any order, and the facts of its turns.
+    /// The units and statements of a record, in any order, and the facts of its turns.
     #[must_use]
-    pub fn of(closes: bool, mut units: Vec<Arc<LiveUnit>>, facts: TurnFactTable) -> Self {
+    pub fn of(closes: bool, mut units: Vec<Arc<LiveUnit>>, statements: Vec<Statement>, facts: TurnFactTable) -> Self {
         units.sort_by_key(|unit| unit.id);
         units.dedup_by_key(|unit| unit.id);
         units.shrink_to_fit();
-        Self { closes, units, turns: facts.into_sorted() }
+        let mut statements: Vec<Arc<LiveStatement>> =
+            statements.into_iter().map(|statement| Arc::new(statement.into())).collect();
+        statements.sort();
+        statements.dedup();
+        Self { closes, units, statements, turns: facts.into_sorted() }
     }
 
     /// The units of several parts of a window's record, each with the facts of its sources, whichever part holds them.

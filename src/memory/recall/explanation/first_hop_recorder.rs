@@ -8,7 +8,7 @@ use std::{cell::RefCell, sync::Arc};
 use crate::{
     index::{
         DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
-        MatchingParts, Neighbour, NeighbourhoodProbe, TurnProbe, UnitBody,
+        MatchingParts, Neighbour, NeighbourhoodProbe, ProfileLine, ProfileProbe, TurnProbe, UnitBody,
     },
     recall::{BoxError, RecallMemory},
 };
@@ -53,5 +53,9 @@ impl RecallMemory for FirstHopRecorder<'_> {
 
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         self.memory.units_of_turn(probe)
+    }
+
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        self.memory.profile(probe)
     }
 }
