@@ -271,7 +271,7 @@ def records(url, token):
     said = [
         Turn("k", "Ann", "I keep my kayak in the boathouse.", TURNS[0].time, "a.1", metadata={"n": 1, "deep": {"x": [1.5]}}),
         Turn("v", "Bo", "The violin is at the luthier.", TURNS[1].time, "a.2", kind="assistant", metadata={"n": 2}),
-        Turn("t", "tool", "The kayak costs 900 kumquats.", TURNS[1].time, "b", kind="tool", recall=False),
+        Turn("t", "tool", "The kayak costs 900 kumquats.", "2024-05-06T09:02:00+01:00", "b", kind="tool", recall=False),
     ]
     first, second = (Selector(metadata={"path": ["n"], "eq": n}) for n in (1, 2))
 
@@ -314,10 +314,10 @@ def records(url, token):
         new = Turn("n", "Ann", "Something new.", TURNS[0].time, expected_version=0)
         refused(ConflictError, lambda: memory.remember(new, Deletion("k", expected_version=3), together=True))
         assert not memory.turns(Selector(turns=["n"])).turns, "all or nothing"
-        memory.remember(new, Deletion("k", version="next", expected_version=1), together=True)
+        memory.remember(new, Deletion("k", version="next", expected_version=1), together=True, wait=10.0)
         assert [one.turn for one in memory.turns(Selector(turns=["k", "n"])).turns] == ["n"]
         assert memory.remember(Turn("k", "Ann", "Old words.", TURNS[0].time, version=1), wait=10.0).stale == ("k",)
-        memory.remember(edit)
+        memory.remember(edit, wait=10.0)
         many = [Turn(str(n), "Ann", "x", TURNS[0].time) for n in range(1_001)]
         refused(InvalidError, lambda: memory.remember(*many, together=True), "together")
         listed = memory.sessions(limit=1)

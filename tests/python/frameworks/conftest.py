@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import uuid
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,20 @@ def service():
 def away():
     """An address where nothing listens."""
     return "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def asked(url):
+    """The context of an answer for somebody else, once the memory has read all that was written before."""
+    from ripplemem import RippleMem, Turn
+
+    def ask(bank, question):
+        with RippleMem(url, bank=bank) as memory:
+            now = datetime.now(timezone.utc)
+            memory.remember(Turn(uuid.uuid4().hex, "nobody", "no words", now, recall=False), wait=60)
+            return memory.ask(question).context
+
+    return ask
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def test_two_processes_write_at_once(url, bank, elsewhere):
     assert [item for item in items if item[0] == "a"] == [f"a.{n}" for n in range(15)]
 
 
-def test_what_is_said_is_recalled_and_what_tools_say_is_not(url, bank):
+def test_what_is_said_is_recalled_and_what_tools_say_is_not(url, bank, asked):
     async def check():
         session = RippleMemSession("monday", url, bank=bank, user="Ann")
         await session.add_items(
@@ -164,10 +164,9 @@ def test_what_is_said_is_recalled_and_what_tools_say_is_not(url, bank):
         await RippleMemSession("silent", url, bank=bank, recall=False).add_items(
             [{"role": "user", "content": "My boat lies in the harbour of Cascais."}]
         )
-        with RippleMem(url, bank=bank) as memory:
-            assert "Ann: My bees live" in memory.ask("Where do Ann's bees live?").context
-            assert "kumquat" not in memory.ask("What is the word?").context
-            assert "Cascais" not in memory.ask("Where does the boat lie?").context
+        assert "Ann: My bees live" in asked(bank, "Where do Ann's bees live?")
+        assert "kumquat" not in asked(bank, "What is the word?")
+        assert "Cascais" not in asked(bank, "Where does the boat lie?")
         await session.clear_session()
         with RippleMem(url, bank=bank) as memory:
             assert "chapel" not in memory.ask("Where do Ann's bees live?").context

@@ -219,12 +219,20 @@ def written_once(
 ) -> Steps[None]:
     """Writes those of the turns that the bank does not hold.
 
-    A message keeps the time at which it was first seen, and one that was forgotten is not written again. Where the
-    service does not take them, it raises; with ``lenient``, it logs.
+    A message keeps the time at which it was first seen, and one that was forgotten is not written again. Each is said
+    after the one before it: lists have turns of one moment in the order of their ids. Where the service does not take
+    them, it raises; with ``lenient``, it logs.
     """
     try:
         held = yield from held_by_id(access, [turn.turn for turn in turns], bank)
-        yield from written(access, [turn for turn in turns if turn.turn not in held], bank=bank)
+        fresh: list[Turn] = []
+        for turn in turns:
+            if turn.turn in held:
+                continue
+            if fresh and turn.time <= fresh[-1].time:
+                turn = replace(turn, time=fresh[-1].time + timedelta(milliseconds=1))
+            fresh.append(turn)
+        yield from written(access, fresh, bank=bank)
     except RippleMemError as error:
         if not lenient:
             raise

@@ -179,13 +179,15 @@ class RippleMem:
         *,
         bank: Optional[str] = None,
         asked_at: Optional[Union[datetime, str]] = None,
+        where: Optional[Selector] = None,
+        metadata: bool = False,
     ) -> Iterator[Followed]:
-        """The evidence now, and again whenever it changed; without end.
+        """The evidence now, and again whenever it changes; without end.
 
-        A connection that breaks off is made again. It ends with an error where the token ends, or the bank
-        cannot be asked.
+        ``where`` and ``metadata`` are as for ``ask``. A connection that breaks off is made again. It ends with an error
+        where the token ends, or the bank cannot be asked.
         """
-        return self._follow(Following(question, self._calls.bank(bank), asked_at))
+        return self._follow(Following(question, self._calls.bank(bank), asked_at, where, metadata))
 
     def events(self, bank: Optional[str] = None) -> Iterator[BankEvent]:
         """What happens in a bank from now on, each event once; without end.
