@@ -41,8 +41,6 @@ pub(super) fn turn(bank: &str, number: usize) -> TurnEvent {
         thread: None,
         reply_to: None,
         attachments: Vec::new(),
-        metadata: None,
-        recall: true,
     })
 }
 

@@ -509,10 +509,6 @@ impl SourceLog for SlowLog {
     fn deletions(&self) -> &logs::DeletionRegistry {
         self.log.deletions()
     }
-
-    fn outcomes(&self) -> &logs::WriteOutcomeRegistry {
-        self.log.outcomes()
-    }
 }
 
 impl Log for SlowLog {

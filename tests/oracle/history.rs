@@ -7,8 +7,6 @@ use types::model::{
     TextRange, Unit, UnitId, UnitPart, Vector, WindowId, WindowState,
 };
 
-use super::profile::random_statements;
-
 /// Components of the vectors.
 pub(super) const DIMENSIONS: usize = 40;
 
@@ -90,8 +88,7 @@ impl History {
 }
 
 fn record(key: &MemoryKey, dice: &mut Dice) -> MemoryRecord {
-    let units: Vec<Unit> = (0..1 + dice.below(4)).map(|i| unit(key, i as u32, dice)).collect();
-    let statements = Some(random_statements(key, units[0].id.0));
+    let units = (0..1 + dice.below(4)).map(|i| unit(key, i as u32, dice)).collect();
     MemoryRecord {
         schema: SCHEMA_VERSION,
         bank: key.bank.clone(),
@@ -103,7 +100,6 @@ fn record(key: &MemoryKey, dice: &mut Dice) -> MemoryRecord {
         model: ModelRef { name: "random".into(), hash: "0".into() },
         turns: Vec::new(),
         units,
-        statements,
     }
 }
 

@@ -2,10 +2,8 @@
 //
 // `TOOLS` goes to the model; `callTool` runs what it asks for. The bank is the client's own: a model never chooses whose
 // memory it reads.
-import type { CallOptions, RippleMem } from "./client.js";
+import type { RippleMem } from "./client.js";
 import { RippleMemError } from "./errors.js";
-
-export { type QuotedTurn, readContext } from "./context.js";
 
 export interface Tool {
   type: "function";
@@ -45,7 +43,7 @@ export async function callTool(
   memory: RippleMem,
   name: string,
   given: Record<string, unknown>,
-  options: CallOptions = {},
+  options: { signal?: AbortSignal } = {},
 ): Promise<string> {
   const wanted = TOOLS.find((one) => one.function.name === name)?.function;
   if (!wanted) return `${name}: no such tool; there are ${TOOLS.map((one) => one.function.name).join(", ")}`;

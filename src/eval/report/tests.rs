@@ -128,7 +128,6 @@ fn question(id: &str) -> QuestionResult {
             context: "Mira: I loved Salt Road.\n~~~~\n".to_owned(),
             context_turns: vec![vec!["D1:1".to_owned()]],
             tokens: ContextTokens::default(),
-            instructions: Vec::new(),
             sufficiency: 0.75,
             supported: true,
             stop_reason: "enough".to_owned(),

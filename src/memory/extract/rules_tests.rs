@@ -22,10 +22,8 @@ fn turn(ordinal: u32, speaker: &str, text: &str) -> WindowTurn {
         thread: None,
         reply_to: None,
         attachments: Vec::new(),
-        metadata: None,
-        recall: true,
     };
-    WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0, stored: None }
+    WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0 }
 }
 
 fn with(mut window_turn: WindowTurn, change: impl FnOnce(&mut Turn)) -> WindowTurn {

@@ -35,7 +35,7 @@ impl BankWindows {
                 })?;
                 Some(TurnEvent::Deletion(TurnDeletion { turn: id, ..deletion.clone() }))
             }
-            _ => None,
+            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => None,
         }
     }
 

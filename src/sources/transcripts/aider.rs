@@ -27,12 +27,10 @@ const BEGIN: &str = "# aider chat started at ";
 const BLANK: &str = "<blank>";
 
 /// Aider.
-pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
+const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "aider",
     speaker: "Aider",
     has_local_times: true,
-    is_database: false,
-    is_rewritten: true,
     has_name: |name| file_name(name).ends_with("aider.chat.history.md"),
     has_head: |head| head.lines().any(|line| line.starts_with(BEGIN)),
     read,
@@ -149,6 +147,6 @@ impl AiderSession {
             directory: directory.cloned(),
             ..file.message(&self.name, role, later(began, at), words)
         };
-        found.add(self.line, message);
+        found.messages.push((self.line, message));
     }
 }

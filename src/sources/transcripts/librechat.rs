@@ -23,12 +23,10 @@ use crate::{
 const MAX_DEPTH: usize = 128;
 
 /// LibreChat.
-pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
+const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "librechat",
     speaker: "Assistant",
     has_local_times: false,
-    is_database: false,
-    is_rewritten: false,
     has_name: |name| name.ends_with(".json"),
     has_head: |head| {
         names(head, "conversationId")

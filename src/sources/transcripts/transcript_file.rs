@@ -78,7 +78,6 @@ impl TranscriptFile<'_> {
             directory: None,
             branch: None,
             model: None,
-            calls: None,
             speaker: None,
             is_on_kept_branch: true,
         }

@@ -1,6 +1,7 @@
-//! Turns: the records of the turns topic, and windows of turns.
+//! Turns: the records of the turns topic, windows of turns, and dead letters.
 //!
-//! In: JSON records. Out: checked events, or a message that names the field.
+//! In: JSON records. Out: checked events, or a message that names the field; dead letters for
+//! rejected records.
 
 use std::sync::Arc;
 
@@ -9,12 +10,11 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::value::{Error as ValueError, StrDeserializer},
 };
-use serde_json::{Map, Value, error::Category, json};
+use serde_json::{Value, error::Category, json};
 
 use super::{
-    Bank, EventTime, FieldError, MAX_ATTACHMENTS, MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES,
-    MAX_URL_BYTES, Metadata, SCHEMA_VERSION, UniqueJson, WriteCondition, WriteVerdict,
-    dead_letter::without_byte_order_mark, write_condition::MAX_GROUP,
+    Bank, EventTime, FieldError, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES,
+    SCHEMA_VERSION, UniqueJson, limits::MAX_REASON_BYTES,
 };
 use crate::{lone_surrogates::replace_lone_surrogates, null_fields::null_as_default};
 
@@ -68,22 +68,6 @@ pub struct Turn {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub attachments: Vec<Attachment>,
-    /// What a program keeps beside the words: a JSON object, at most 65,536 bytes of JSON. It is returned as it was sent
-    /// and selected by, and never embedded or quoted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    /// Whether it can be recalled. False: it is kept, listed, exported and forgotten as any turn is, but no answer
-    /// quotes it, and nothing is learned from it.
-    #[serde(default = "is_recalled", deserialize_with = "null_as_recalled", skip_serializing_if = "Clone::clone")]
-    pub recall: bool,
-}
-
-fn is_recalled() -> bool {
-    true
-}
-
-fn null_as_recalled<'de, D: Deserializer<'de>>(recall: D) -> Result<bool, D::Error> {
-    Ok(Option::deserialize(recall)?.unwrap_or_else(is_recalled))
 }
 
 /// What a speaker is. The roles of OpenAI's messages are other names of the same.
@@ -135,21 +119,8 @@ impl Turn {
     #[must_use]
     pub fn new(bank: Bank, turn: &str, speaker: &str, text: &str, time: EventTime) -> Self {
         let (turn, speaker, text) = (turn.to_owned(), speaker.to_owned(), text.to_owned());
-        Self {
-            bank,
-            turn,
-            version: 0,
-            speaker,
-            kind: None,
-            text,
-            time,
-            session: None,
-            thread: None,
-            reply_to: None,
-            attachments: Vec::new(),
-            metadata: None,
-            recall: true,
-        }
+        let (kind, session, thread, reply_to) = (None, None, None, None);
+        Self { bank, turn, version: 0, speaker, kind, text, time, session, thread, reply_to, attachments: Vec::new() }
     }
 
     /// The kind of speaker: as the source says, or else judged by the names `user` and `assistant`.
@@ -188,7 +159,6 @@ impl Turn {
             return Err(FieldError::new("text", problem, "split it into several turns"));
         }
         self.check_attachments()?;
-        self.metadata.as_ref().map_or(Ok(()), Metadata::check)?;
         self.check_size()
     }
 
@@ -222,10 +192,8 @@ impl Turn {
         let attached = |a: &Attachment| [&a.kind, &a.caption, &a.url].map(|s| s.as_ref().map_or(0, String::len));
         let attached: usize = self.attachments.iter().flat_map(attached).sum();
         let fields = self.turn.len() + self.speaker.len() + self.text.len() + names.iter().sum::<usize>() + attached;
-        // Its JSON form, whose size was checked, is not longer than that.
-        let metadata = if self.metadata.is_some() { MAX_METADATA_BYTES } else { 0 };
         // Most turns are so small that this bound decides, without writing the JSON.
-        if metadata + 6 * fields + 64 * self.attachments.len() + 1_024 <= MAX_TURN_BYTES {
+        if 6 * fields + 64 * self.attachments.len() + 1_024 <= MAX_TURN_BYTES {
             return Ok(());
         }
         let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
@@ -234,12 +202,6 @@ impl Turn {
         }
         let problem = format!("{bytes} bytes of JSON, more than {MAX_TURN_BYTES}");
         Err(FieldError::new("turn", problem, "split it into several turns"))
-    }
-
-    /// Everything in it that may hold words: its text, its captions, and the texts of its metadata.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let metadata = self.metadata.as_ref().map(Metadata::texts).unwrap_or_default();
-        std::iter::once(self.text.as_str()).chain(self.captions()).chain(metadata)
     }
 
     /// The captions of its attachments, without blank ones.
@@ -274,116 +236,6 @@ pub enum TurnEvent {
     SessionEnd(SessionEnd),
     /// The source has been silent: windows whose last turn is older than the gap close.
     Idle(IdleMark),
-    /// The title of a conversation, or another one.
-    SessionTitle(SessionTitle),
-    /// A turn or a deletion that is written only if a condition holds when it is read. The service writes it.
-    Conditional(Box<ConditionalWrite>),
-    /// What became of the conditional records of a request. The service writes it.
-    Verdict(WriteVerdict),
-}
-
-/// A turn or a deletion that is written only if a condition holds when it is read, and only with its group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Conditional")]
-pub struct ConditionalWrite {
-    /// The tenant.
-    pub bank: Bank,
-    /// The request that waits for the verdict; at most 64 bytes.
-    #[schemars(length(min = 1, max = 64))]
-    pub request: String,
-    /// Its place in the group of the request, from 0.
-    #[serde(default)]
-    pub index: u32,
-    /// How many records the group has, at most 1,000.
-    #[schemars(range(min = 1, max = 1_000))]
-    pub count: u32,
-    /// The version that must stand; 0 if the turn must be absent or deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_version: Option<u64>,
-    /// Whether the version is chosen when the record is read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub chooses_version: bool,
-    /// What is written.
-    pub change: TurnChange,
-}
-
-/// A turn or the deletion of one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum TurnChange {
-    /// A new turn, or a new version of one.
-    Turn(Turn),
-    /// A turn was deleted.
-    Deletion(TurnDeletion),
-}
-
-/// The title of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SessionTitle {
-    /// The tenant.
-    pub bank: Bank,
-    /// The session, as its turns name it.
-    pub session: String,
-    /// The title, at most 1,024 bytes; empty removes it.
-    #[schemars(length(max = 1_024))]
-    pub title: String,
-}
-
-/// Longest title of a session, in bytes of UTF-8.
-const MAX_TITLE_BYTES: usize = 1_024;
-/// Longest name of a request that waits for a verdict, in bytes.
-const MAX_REQUEST_BYTES: usize = 64;
-
-impl TurnChange {
-    /// The turn that it writes or deletes.
-    #[must_use]
-    pub fn turn_id(&self) -> &str {
-        match self {
-            Self::Turn(turn) => &turn.turn,
-            Self::Deletion(deletion) => &deletion.turn,
-        }
-    }
-
-    /// The same, in another version.
-    #[must_use]
-    pub fn in_version(self, version: u64) -> Self {
-        match self {
-            Self::Turn(turn) => Self::Turn(Turn { version, ..turn }),
-            Self::Deletion(deletion) => Self::Deletion(TurnDeletion { version, ..deletion }),
-        }
-    }
-
-    /// Its version.
-    #[must_use]
-    pub fn version(&self) -> u64 {
-        match self {
-            Self::Turn(turn) => turn.version,
-            Self::Deletion(deletion) => deletion.version,
-        }
-    }
-}
-
-impl TurnEvent {
-    /// The turn or the deletion; `None` for any other event.
-    #[must_use]
-    pub fn into_change(self) -> Option<TurnChange> {
-        match self {
-            Self::Turn(turn) => Some(TurnChange::Turn(turn)),
-            Self::Deletion(deletion) => Some(TurnChange::Deletion(deletion)),
-            _ => None,
-        }
-    }
-}
-
-impl From<TurnChange> for TurnEvent {
-    fn from(change: TurnChange) -> Self {
-        match change {
-            TurnChange::Turn(turn) => Self::Turn(turn),
-            TurnChange::Deletion(deletion) => Self::Deletion(deletion),
-        }
-    }
 }
 
 /// Makes the schema allow what [`TurnEvent::from_json`] reads besides what it writes: a turn without `type`, with a
@@ -392,12 +244,10 @@ impl From<TurnChange> for TurnEvent {
 fn allow_other_names(schema: &mut Schema) {
     let mut variants = schema.get_mut("oneOf").and_then(Value::as_array_mut);
     let versions = variants.iter_mut().flat_map(|variants| variants.iter_mut());
-    for variant in versions {
-        for field in ["/properties/version", "/properties/recall"] {
-            variant.pointer_mut(field).and_then(Value::as_object_mut).and_then(|field| field.remove("default"));
-        }
+    for version in versions.filter_map(|variant| variant.pointer_mut("/properties/version")?.as_object_mut()) {
+        version.remove("default");
     }
-    for field in ["/properties/version/type", "/properties/attachments/type", "/properties/recall/type"] {
+    for field in ["/properties/version/type", "/properties/attachments/type"] {
         let variants = variants.iter_mut().flat_map(|variants| variants.iter_mut());
         for kind in variants.filter_map(|variant| variant.pointer_mut(field)) {
             *kind = json!([kind.take(), "null"]);
@@ -483,46 +333,7 @@ impl TurnEvent {
             Self::Deletion(e) => &e.bank,
             Self::SessionEnd(e) => &e.bank,
             Self::Idle(e) => &e.bank,
-            Self::SessionTitle(e) => &e.bank,
-            Self::Conditional(e) => &e.bank,
-            Self::Verdict(e) => &e.bank,
         }
-    }
-
-    /// Reads one record from outside, with the condition that its caller sets.
-    ///
-    /// # Errors
-    /// As [`Self::from_json`].
-    pub fn from_json_with_condition(bytes: &[u8]) -> Result<(Self, WriteCondition), String> {
-        let mut object = read_object(bytes)?;
-        let mut condition = WriteCondition::default();
-        if let Some(expected) = object.remove("expected_version").filter(|expected| !expected.is_null()) {
-            let expected = expected.as_u64().ok_or("expected_version: not a version; send a whole number")?;
-            condition.expected_version = Some(expected);
-        }
-        // A condition on a turn without a version has the version chosen: 0 would lose to what is expected.
-        let is_deletion = object.get("type").is_some_and(|kind| kind == "deletion");
-        let has_none = object.get("version").is_none_or(Value::is_null) && condition.expected_version.is_some();
-        if object.get("version").is_some_and(|version| version == "next") || has_none && !is_deletion {
-            object.remove("version");
-            condition.chooses_version = true;
-        }
-        let event = Self::from_object(object)?.if_sent_from_outside()?;
-        if !condition.is_none() && !matches!(event, Self::Turn(_) | Self::Deletion(_)) {
-            return Err("expected_version: only a turn and a deletion have a version; leave it out".to_owned());
-        }
-        Ok((event, condition))
-    }
-
-    /// The event, if it is one that comes from outside.
-    fn if_sent_from_outside(self) -> Result<Self, String> {
-        if matches!(self, Self::Conditional(_) | Self::Verdict(_)) {
-            return Err("type: the service alone writes such records; send a turn, with `expected_version`, to \
-                        POST /v1/turns"
-                .to_owned());
-        }
-        self.check_offset().map_err(|e| e.to_string())?;
-        Ok(self)
     }
 
     /// Reads one record from outside. A record without `type` is a turn. A byte order mark may stand in front.
@@ -530,7 +341,9 @@ impl TurnEvent {
     /// # Errors
     /// A message that names the field, or the column of malformed JSON.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        Self::from_log(bytes)?.if_sent_from_outside()
+        let event = Self::from_log(bytes)?;
+        event.check_offset().map_err(|e| e.to_string())?;
+        Ok(event)
     }
 
     /// Reads one record of the turns log, which may hold a time with an offset that [`Self::from_json`] refuses.
@@ -538,23 +351,21 @@ impl TurnEvent {
     /// # Errors
     /// As [`Self::from_json`].
     pub fn from_log(bytes: &[u8]) -> Result<Self, String> {
-        let object = read_object(bytes)?;
-        let is_plain = object.get("type").is_none_or(|kind| kind != "conditional");
-        let is_next = object.get("version").is_some_and(|version| version == "next");
-        if is_plain && (is_next || object.contains_key("expected_version")) {
-            return Err("expected_version, version: a record of the log has no condition, since nobody waits for its \
-                        verdict; send it to POST /v1/turns"
-                .to_owned());
-        }
-        Self::from_object(object)
-    }
-
-    fn from_object(mut object: Map<String, Value>) -> Result<Self, String> {
+        let text = std::str::from_utf8(without_byte_order_mark(bytes))
+            .map_err(|e| format!("not UTF-8 after byte {}; re-encode the record as JSON in UTF-8", e.valid_up_to()))?;
+        let UniqueJson(mut value) =
+            serde_json::from_slice(&replace_lone_surrogates(text.as_bytes())).map_err(|e| match e.classify() {
+                Category::Data => format!("{e}; write each field once"),
+                _ => format!("not JSON: {e}; write one JSON object per record"),
+            })?;
+        let Some(object) = value.as_object_mut() else {
+            return Err("not a JSON object; write one object per record".to_owned());
+        };
         if let Some(version) = object.remove("schema").filter(|v| v.as_u64() != Some(SCHEMA_VERSION.into())) {
             return Err(format!("schema: {version} is not known; this build reads {SCHEMA_VERSION}"));
         }
         object.entry("type").or_insert_with(|| "turn".into());
-        let event: Self = serde_json::from_value(Value::Object(object)).map_err(|e| e.to_string())?;
+        let event: Self = serde_json::from_value(value).map_err(|e| e.to_string())?;
         event.check_lengths().map_err(|e| e.to_string())?;
         Ok(event)
     }
@@ -571,11 +382,7 @@ impl TurnEvent {
     fn check_offset(&self) -> Result<(), FieldError> {
         match self {
             Self::Turn(Turn { time, .. }) | Self::Idle(IdleMark { time, .. }) => time.check_offset("time"),
-            Self::Conditional(write) => match &write.change {
-                TurnChange::Turn(turn) => turn.time.check_offset("time"),
-                TurnChange::Deletion(_) => Ok(()),
-            },
-            Self::Deletion(_) | Self::SessionEnd(_) | Self::SessionTitle(_) | Self::Verdict(_) => Ok(()),
+            Self::Deletion(_) | Self::SessionEnd(_) => Ok(()),
         }
     }
 
@@ -584,67 +391,8 @@ impl TurnEvent {
             Self::Turn(turn) => turn.check_lengths(),
             Self::Deletion(d) => check_name("turn", &d.turn),
             Self::SessionEnd(s) => check_name("session", &s.session),
-            Self::SessionTitle(s) => s.check_lengths(),
-            Self::Conditional(write) => write.check_lengths(),
-            Self::Idle(_) | Self::Verdict(_) => Ok(()),
+            Self::Idle(_) => Ok(()),
         }
-    }
-}
-
-impl SessionTitle {
-    /// The reserved session of the records that hold titles.
-    pub const RESERVED: &str = "title:";
-
-    fn check_lengths(&self) -> Result<(), FieldError> {
-        check_name("session", &self.session)?;
-        let bytes = self.title.len();
-        if bytes > MAX_TITLE_BYTES {
-            return Err(FieldError::new("title", format!("{bytes} bytes long"), "use at most 1,024 bytes"));
-        }
-        if self.title.chars().any(char::is_control) {
-            return Err(FieldError::new("title", "holds a control character", "use printable characters only"));
-        }
-        Ok(())
-    }
-}
-
-impl ConditionalWrite {
-    fn check_lengths(&self) -> Result<(), FieldError> {
-        let Self { bank, request, index, count, change, .. } = self;
-        if request.is_empty() || request.len() > MAX_REQUEST_BYTES {
-            let problem = format!("{} bytes long", request.len());
-            return Err(FieldError::new("request", problem, "name the request that waits, in 1 to 64 bytes"));
-        }
-        if index >= count || *count as usize > MAX_GROUP {
-            let problem = format!("record {index} of {count}");
-            return Err(FieldError::new("count", problem, "a group has 1 to 1,000 records, counted from 0"));
-        }
-        let of = match change {
-            TurnChange::Turn(turn) => &turn.bank,
-            TurnChange::Deletion(deletion) => &deletion.bank,
-        };
-        if of != bank {
-            return Err(FieldError::new("bank", "another one than that of the change", "name the same bank in both"));
-        }
-        match change {
-            TurnChange::Turn(turn) => turn.check_lengths(),
-            TurnChange::Deletion(deletion) => check_name("turn", &deletion.turn),
-        }
-    }
-}
-
-/// One JSON object, in which no field appears twice. A byte order mark may stand in front.
-fn read_object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    let text = std::str::from_utf8(without_byte_order_mark(bytes))
-        .map_err(|e| format!("not UTF-8 after byte {}; re-encode the record as JSON in UTF-8", e.valid_up_to()))?;
-    let UniqueJson(value) =
-        serde_json::from_slice(&replace_lone_surrogates(text.as_bytes())).map_err(|e| match e.classify() {
-            Category::Data => format!("{e}; write each field once"),
-            _ => format!("not JSON: {e}; write one JSON object per record"),
-        })?;
-    match value {
-        Value::Object(object) => Ok(object),
-        _ => Err("not a JSON object; write one object per record".to_owned()),
     }
 }
 
@@ -652,6 +400,82 @@ impl From<Turn> for TurnEvent {
     fn from(turn: Turn) -> Self {
         Self::Turn(turn)
     }
+}
+
+/// A rejected record, for the dead-letter topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLetter {
+    /// Version of this schema: 1.
+    pub schema: u32,
+    /// Its origin: a file and line, or a topic, partition and offset; cut to 4,096 bytes.
+    pub origin: String,
+    /// What was wrong and what to do; cut to 4,096 bytes.
+    pub reason: String,
+    /// The record itself, cut to 4,096 bytes, invalid UTF-8 replaced.
+    pub payload: String,
+    /// Its position in the turns topic, if it was read from there.
+    #[serde(default, rename = "place", skip_serializing_if = "Option::is_none")]
+    pub position: Option<InputPosition>,
+    /// The bank that it was for; absent where that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Bank>,
+}
+
+/// A record of the turns topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Place")]
+pub struct InputPosition {
+    /// The partition.
+    pub partition: u32,
+    /// The offset.
+    pub offset: u64,
+}
+
+impl DeadLetter {
+    /// A dead letter for a raw record.
+    #[must_use]
+    pub fn new(origin: String, reason: String, payload: &[u8]) -> Self {
+        let cut = &payload[..payload.len().min(4096)];
+        let payload = String::from_utf8_lossy(cut).into_owned();
+        // An error may quote a field's name, which may have any length.
+        let short = |mut text: String| {
+            text.truncate(text.floor_char_boundary(MAX_REASON_BYTES));
+            text
+        };
+        let (origin, reason) = (short(origin), short(reason));
+        Self { schema: SCHEMA_VERSION, origin, reason, payload, position: None, bank: None }
+    }
+
+    /// A dead letter for a record of the turns topic.
+    #[must_use]
+    pub fn of_turn(position: InputPosition, reason: String, payload: &[u8]) -> Self {
+        let origin = format!("turns partition {}, offset {}", position.partition, position.offset);
+        Self { position: Some(position), ..Self::new(origin, reason, payload) }.in_bank(stated_bank(payload))
+    }
+
+    /// The same, for this bank.
+    #[must_use]
+    pub fn in_bank(self, bank: Option<Bank>) -> Self {
+        Self { bank, ..self }
+    }
+}
+
+/// The bank that a rejected record of turns states, if that can be read. Not for records of other forms: there a field
+/// of this name may be anyone's words.
+#[must_use]
+pub fn stated_bank(record: &[u8]) -> Option<Bank> {
+    #[derive(Deserialize)]
+    struct StatedBank {
+        bank: Bank,
+    }
+    serde_json::from_slice(without_byte_order_mark(record)).ok().map(|StatedBank { bank }| bank)
+}
+
+/// The bytes without the mark that some programs write in front of UTF-8.
+fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// A session of a bank: `caller:NAME`, `thread:NAME`, `auto:N` or `bank`.
@@ -685,27 +509,6 @@ pub struct WindowTurn {
     pub deleted: bool,
     /// Offset in the turns topic of the version held here.
     pub source_offset: u64,
-    /// When it was stored; absent in records of earlier builds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stored: Option<StoredTimes>,
-}
-
-/// When a turn was appended to the turns topic, in milliseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StoredTimes {
-    /// The version held here.
-    pub ms: i64,
-    /// Its first version.
-    pub first_ms: i64,
-}
-
-impl WindowTurn {
-    /// Whether units may be made of it: it is not deleted, and its `recall` is not false.
-    #[must_use]
-    pub fn is_recalled(&self) -> bool {
-        !self.deleted && self.turn.recall
-    }
 }
 
 /// A window as the extractor sees it: turns in ordinal order.
@@ -720,17 +523,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// Hash of what the extractor depends on: ids, versions and contents, in order. It depends neither on metadata nor on
-    /// when turns were stored.
+    /// Hash of what the extractor depends on: ids, versions and contents, in order.
     #[must_use]
     pub fn turns_hash(&self) -> String {
         let mut hash = blake3::Hasher::new();
         for t in &self.turns {
-            let mut read = WindowTurn { stored: None, ..t.clone() };
-            if t.turn.metadata.is_some() {
-                read.turn = Arc::new(Turn { metadata: None, ..(*t.turn).clone() });
-            }
-            let json = serde_json::to_vec(&read).unwrap_or_default();
+            let json = serde_json::to_vec(t).unwrap_or_default();
             hash.update(&(json.len() as u64).to_le_bytes()).update(&json);
         }
         hash.finalize().to_hex()[..32].to_owned()
@@ -739,7 +537,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::stated_bank, *};
+    use super::*;
 
     /// A record without `type` is a turn, and a kind has other names.
     #[test]
@@ -771,68 +569,6 @@ mod tests {
         let bank = Bank::parse("b").expect("a bank");
         let deletion = TurnDeletion::permanent(bank, "t".to_owned());
         assert_eq!(TurnEvent::from_json(json.as_bytes()), Ok(TurnEvent::Deletion(deletion)));
-    }
-
-    /// The service writes conditions into records of their own; no other program's record may have one.
-    #[test]
-    fn a_condition_stands_in_a_record_of_the_service_alone() {
-        let turn = json!({ "bank": "b", "turn": "t", "speaker": "A", "text": "x", "time": "2024-01-01T00:00:00Z" });
-        let mut sent = turn.clone();
-        sent["expected_version"] = 3.into();
-        let sent = sent.to_string();
-        let (event, condition) = TurnEvent::from_json_with_condition(sent.as_bytes()).expect("a turn");
-        assert_eq!(condition, WriteCondition { expected_version: Some(3), chooses_version: true });
-        for read in [TurnEvent::from_log, TurnEvent::from_json] {
-            assert!(read(sent.as_bytes()).is_err_and(|problem| problem.contains("POST /v1/turns")));
-        }
-        let WriteCondition { expected_version, chooses_version } = condition;
-        let (bank, request) = (event.bank().clone(), "r".to_owned());
-        let change = event.into_change().expect("a turn");
-        let write = ConditionalWrite { bank, request, index: 0, count: 1, expected_version, chooses_version, change };
-        let record = serde_json::to_vec(&TurnEvent::Conditional(Box::new(write.clone()))).expect("JSON");
-        assert_eq!(TurnEvent::from_log(&record), Ok(TurnEvent::Conditional(Box::new(write.clone()))));
-        assert!(TurnEvent::from_json(&record).is_err_and(|problem| problem.contains("the service alone")));
-        let nameless = ConditionalWrite { request: String::new(), ..write };
-        let record = serde_json::to_vec(&TurnEvent::Conditional(Box::new(nameless))).expect("JSON");
-        assert!(TurnEvent::from_log(&record).is_err(), "nobody waits for it");
-    }
-
-    #[test]
-    fn metadata_and_recall_are_kept_as_they_were_sent_and_absent_where_they_were() {
-        let record = |fields: &str| {
-            format!(r#"{{"bank":"b","turn":"t","speaker":"A","text":"x","time":"2024-01-01T00:00:00Z"{fields}}}"#)
-        };
-        let read = |json: &str| match TurnEvent::from_json(json.as_bytes()) {
-            Ok(TurnEvent::Turn(turn)) => Ok(turn),
-            Ok(other) => panic!("{other:?}"),
-            Err(problem) => Err(problem),
-        };
-        let metadata = r#"{"a":1.0,"b":[18446744073709551615,-7,1e-7],"c":{"d":null}}"#;
-        let turn = read(&record(&format!(r#","metadata":{metadata},"recall":false"#))).expect("a turn");
-        assert_eq!((turn.metadata.as_ref().map(Metadata::to_json).as_deref(), turn.recall), (Some(metadata), false));
-        let held = WindowTurn {
-            turn: turn.into(),
-            ordinal: 0,
-            context: false,
-            deleted: false,
-            source_offset: 0,
-            stored: None,
-        };
-        let json = serde_json::to_string(&held).expect("JSON");
-        assert!(json.contains(&format!(r#""metadata":{metadata},"recall":false"#)), "{json}");
-        assert_eq!(serde_json::from_str::<WindowTurn>(&json).expect("it is read back"), held);
-        for absent in ["", r#","metadata":null,"recall":null"#, r#","recall":true"#] {
-            let turn = read(&record(absent)).expect(absent);
-            assert_eq!((&turn.metadata, turn.recall), (&None, true));
-            let json = serde_json::to_string(&turn).expect("JSON");
-            assert!(!json.contains("metadata") && !json.contains("recall"), "{json}");
-        }
-        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(40), "]".repeat(40));
-        let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_METADATA_BYTES));
-        for refused in [deep.as_str(), &large, "[]", "7", r#"{"a":1,"a":2}"#] {
-            read(&record(&format!(r#","metadata":{refused}"#))).expect_err(refused);
-        }
-        read(&record(r#","recall":"no""#)).expect_err("no truth value");
     }
 
     #[test]

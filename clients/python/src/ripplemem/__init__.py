@@ -11,7 +11,6 @@ from .client import RippleMem
 from .context import QuotedTurn, read_context
 from .errors import (
     BusyError,
-    ConflictError,
     DeniedError,
     InvalidError,
     RippleMemError,
@@ -24,7 +23,6 @@ from .forms import (
     BankEvent,
     Citation,
     CountedBanks,
-    Deletion,
     Diff,
     Digest,
     Edge,
@@ -48,12 +46,8 @@ from .forms import (
     Piece,
     Point,
     Position,
-    Profile,
-    ProfileLine,
     Receipt,
     Selector,
-    Session,
-    Sessions,
     Status,
     Step,
     TokenView,
@@ -63,7 +57,6 @@ from .forms import (
     UnitView,
     Written,
 )
-from .names import bank_name
 from .tools import TOOLS, call_tool
 
 __all__ = [
@@ -74,9 +67,7 @@ __all__ = [
     "BankEvent",
     "BusyError",
     "Citation",
-    "ConflictError",
     "CountedBanks",
-    "Deletion",
     "DeniedError",
     "Diff",
     "Digest",
@@ -101,16 +92,12 @@ __all__ = [
     "Notice",
     "Piece",
     "Point",
-    "Profile",
-    "ProfileLine",
     "Receipt",
     "Selector",
     "Position",
     "QuotedTurn",
     "RippleMem",
     "RippleMemError",
-    "Session",
-    "Sessions",
     "Status",
     "Step",
     "TokenView",
@@ -121,7 +108,6 @@ __all__ = [
     "UnknownBankError",
     "UnreachableError",
     "Written",
-    "bank_name",
     "call_tool",
     "read_context",
 ]

@@ -7,11 +7,10 @@
 use std::{borrow::Cow, collections::HashMap, hash::BuildHasherDefault};
 
 use super::indexed_part::{NONE, PartSlot};
-use crate::index::id_hasher::IdHasher;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
     probes::FixedVector,
-    units::live_unit::PartVectors,
+    units::live_unit::{IdHasher, PartVectors},
     vectors::{
         kernel::{quantise, signs},
         vector_codes::{CodeScale, VectorCodes},

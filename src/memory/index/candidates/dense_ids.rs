@@ -5,8 +5,10 @@
 
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
-use crate::index::id_hasher::IdHasher;
-use crate::index::memory_footprint::{map_bytes, vec_bytes};
+use crate::index::{
+    memory_footprint::{map_bytes, vec_bytes},
+    units::live_unit::IdHasher,
+};
 
 /// Numbers by key.
 #[derive(Debug, Default)]

@@ -9,15 +9,17 @@ use std::{
     hash::BuildHasherDefault,
 };
 
-use super::{candidate_index::CandidateIndex, indexed_part::PartSlot, slot_set::SlotSet};
-use crate::index::id_hasher::IdHasher;
+use super::candidate_index::CandidateIndex;
 use crate::index::{
     lexical::{
         bm25,
         term_analyzer::{TermAnalyzer, TermKey},
     },
     probes::{FamiliarityProbe, QuestionTopic},
-    units::association_score::{NameKey, name_key},
+    units::{
+        association_score::{NameKey, name_key},
+        live_unit::IdHasher,
+    },
 };
 use crate::language::multilingual::name_forms;
 use types::model::{FamiliarityTerms, Language};
@@ -51,15 +53,6 @@ pub(in crate::index) struct QueryTerms<'q> {
     pub speakers: &'q QuerySpeakers,
     /// How many parts deserve the full score.
     pub wanted: usize,
-    /// The only slots that may be chosen, if not all may.
-    pub matching: Option<&'q SlotSet>,
-}
-
-impl QueryTerms<'_> {
-    /// Whether a part may be chosen.
-    pub(in crate::index) fn takes(&self, slot: PartSlot) -> bool {
-        self.matching.is_none_or(|matching| matching.contains(slot))
-    }
 }
 
 /// The words of the question.

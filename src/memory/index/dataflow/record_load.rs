@@ -143,7 +143,7 @@ mod tests {
             window: WindowKey { bank: BankKey(bank), window },
             piece,
         };
-        let record = |closes: bool| Some(Arc::new(RecordUnits { closes, units: Vec::new(), statements: Vec::new() }));
+        let record = |closes: bool| Some(Arc::new(RecordUnits { closes, units: Vec::new() }));
         let changes = vec![
             (key(2, 1, 0), record(false)),
             (key(1, 9, 0), None),

@@ -8,12 +8,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::semantic_index::UnitChoiceChange;
-use crate::index::id_hasher::UnitIdMap;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
     units::{
         association_score::{CueSet, EdgeChoice, GraphChoice, NameKey, StructuralScorer, TimelinePosition},
-        live_unit::LiveUnit,
+        live_unit::{LiveUnit, UnitIdMap},
     },
 };
 use types::{

@@ -1,3 +1,0 @@
-import { FakeListChatModel } from "@langchain/core/utils/testing";
-
-const model = new FakeListChatModel({ responses: ["To Lisbon."] });
