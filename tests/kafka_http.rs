@@ -162,17 +162,15 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
         assert!(context(answer, n), "{}: {answer}\n{}", BANKS[n], told());
         let url = format!("http://{}", http[*at].address);
         assert_eq!((&problem["code"], &problem["holder"]), (&json!("misdirected"), &json!(url)), "{problem}");
+        assert_eq!(location(&http[1 - at], "/v1/ask", &ask(n)), format!("{url}/v1/ask"));
     }
-    let holders: Vec<usize> = found.iter().map(|(at, ..)| *at).collect();
-    let url = format!("http://{}", http[holders[0]].address);
-    assert_eq!(location(&http[1 - holders[0]], "/v1/ask", &ask(0)), format!("{url}/v1/ask"));
     // A deletion and a digest of one bank are sent to its instance, too.
-    let other = &http[1 - holders[0]];
+    let (holder, other) = (&http[found[0].0], &http[1 - found[0].0]);
     for (method, path) in
         [("GET", format!("/v1/digest?bank={}", BANKS[0])), ("DELETE", format!("/v1/turns?bank={}&turn=0", BANKS[0]))]
     {
         assert_eq!(settled(other, method, &path, &Value::Null).0, 421, "{path}");
-        let (status, answer) = settled(&http[holders[0]], method, &format!("{path}&wait_ms=60000"), &Value::Null);
+        let (status, answer) = settled(holder, method, &format!("{path}&wait_ms=60000"), &Value::Null);
         assert_eq!(status, 200, "{path}: {answer}");
         assert_ne!(answer["gone"], false, "{answer}");
     }
