@@ -9,7 +9,7 @@ BINARY := target/debug/ripplemem
 TEST_QWEN3 := cargo test --locked -p ripplemem-models --features qwen3 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test release dist check-dist dev console typescript test-typescript test-data test-model bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test release dist check-dist dev console typescript test-typescript test-frameworks test-data test-model bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models and buckets, which a first look does not need. On a terminal it goes
 # on to serve the samples, for a browser. What it compiles, `make test` uses.
@@ -52,6 +52,12 @@ typescript:
 
 test-typescript: setup
 	RIPPLEMEM_RUNTIMES=all cargo test --locked --test ripplemem typescript_client -- --nocapture
+
+# The adapters of agent frameworks (docs/frameworks.md), each in an environment of its own, at the lowest and the newest
+# version; NAMES="langgraph google-adk" chooses some. `make test` runs LangGraph and OpenAI Agents at the newest.
+test-frameworks: setup
+	cargo build --locked --bin ripplemem
+	scripts/frameworks $(NAMES)
 
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
 # recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
@@ -134,6 +140,7 @@ check:
 		--document-private-items $(FEATURES)
 	scripts/console --check
 	scripts/typescript --check
+	scripts/python_client --check
 
 # Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
 # ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.

@@ -134,6 +134,7 @@ impl World {
                 semantic: 10,
                 lexical: 5,
                 cue: 5,
+                matching: None,
             };
             let started = Instant::now();
             let hits = self.memory.first_hop(probe).expect("the memory runs").value;
@@ -149,6 +150,7 @@ impl World {
                 target: vector,
                 target_cues: asked.cues,
                 itself: false,
+                matching: None,
             };
             self.memory.neighbourhood(walk).expect("the memory runs");
             if asked_before {

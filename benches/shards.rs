@@ -211,6 +211,7 @@ fn asked(memory: &ShardHandle, bank: &Bank, size: usize, count: usize) -> (Vec<f
             candidates: 0,
             linked_units: 0,
             limit: 50,
+            matching: None,
         };
         let started = Instant::now();
         memory.familiar_parts(probe).expect("the memory runs");

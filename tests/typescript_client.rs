@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::{
     access::{TOKENS, add},
+    browser::browser,
     http_service::{HttpService, pipeline_file},
     model_process::ScriptedModel,
     skipped::skip,
@@ -19,10 +20,10 @@ use super::{
 };
 
 const DENO: &str = "deno@2.9.6";
-const BUN: &str = "bun@1.4.5";
+pub(crate) const BUN: &str = "bun@1.4.5";
 
 /// The package of the client, once it is built; else the test is named as skipped.
-fn package(test: &str) -> Option<&'static Path> {
+pub(crate) fn package(test: &str) -> Option<&'static Path> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -39,7 +40,7 @@ fn package(test: &str) -> Option<&'static Path> {
 }
 
 /// A program of npm, installed once below the target directory.
-fn of_npm(package: &str) -> Result<PathBuf, String> {
+pub(crate) fn of_npm(package: &str) -> Result<PathBuf, String> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package);
     let program = home.join("node_modules/.bin").join(package.split('@').next().unwrap());
     if !program.exists() {
@@ -57,7 +58,7 @@ fn of_npm(package: &str) -> Result<PathBuf, String> {
 }
 
 /// The commands that run a script: that of Node, and those of the other runtimes if they are requested.
-fn runtimes(test: &str) -> &'static [Vec<String>] {
+pub(crate) fn runtimes(test: &str) -> &'static [Vec<String>] {
     static RUNTIMES: OnceLock<Vec<Vec<String>>> = OnceLock::new();
     if package(test).is_none() {
         return &[];
@@ -84,10 +85,16 @@ fn runtimes(test: &str) -> &'static [Vec<String>] {
 fn run(runtime: &[String], script: &str, arguments: &[&str]) {
     let script = Path::new(super::ROOT).join("tests/node").join(script);
     let mut command = Command::new(&runtime[0]);
-    command.args(&runtime[1..]).arg(script).args(arguments).env_remove("RIPPLEMEM_TOKEN");
-    let output = command.output().unwrap();
+    command.args(&runtime[1..]).arg(script).args(arguments);
+    output_of(&mut command, &format!("{runtime:?} {arguments:?}"));
+}
+
+/// What a command printed, which ends well.
+pub(crate) fn output_of(command: &mut Command, about: &str) -> String {
+    let output = command.env_remove("RIPPLEMEM_TOKEN").stdin(Stdio::null()).output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{runtime:?} {arguments:?}: {said}");
+    assert!(output.status.success(), "{about}: {said}");
+    said
 }
 
 fn check(runtime: &[String], service: &HttpService, name: &str, more: &[&str]) {
@@ -97,9 +104,9 @@ fn check(runtime: &[String], service: &HttpService, name: &str, more: &[&str]) {
 
 #[test]
 fn a_program_remembers_asks_and_forgets_through_the_typescript_client() {
-    let checks = ["each_call", "circumstances", "texts", "many_turns", "following", "events", "past", "problems"];
+    let checks = ["each_call", "circumstances", "writes", "selectors", "names", "texts", "many_turns", "following"];
     for runtime in runtimes("a_program_remembers_asks_and_forgets_through_the_typescript_client") {
-        for name in checks.into_iter().chain(["tools", "retries", "follows"]) {
+        for name in checks.into_iter().chain(["events", "past", "problems", "tools", "retries", "follows"]) {
             let home = tempfile::tempdir().unwrap();
             let settings = match name {
                 "circumstances" => "extract.unit_turns = 1\n",
@@ -156,6 +163,17 @@ fn the_page_of_the_typescript_client_says_what_its_package_does() {
     let service = HttpService::of(home.path());
     let url = format!("http://{}", service.address);
     run(&["node".to_owned()], "typescript_page.mjs", &[&url, package.to_str().unwrap()]);
+}
+
+/// A page of another origin, which the pipeline file names.
+#[test]
+fn a_page_of_another_origin_asks_and_follows_through_the_typescript_client() {
+    let test = "typescript_client::a_page_of_another_origin_asks_and_follows_through_the_typescript_client";
+    let (Some(browser), Some(_)) = (browser(test), package(test)) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let file = pipeline_file(home.path(), "");
+    let program = env!("CARGO_BIN_EXE_ripplemem");
+    run(&["node".to_owned()], "typescript_browser.mjs", &[&browser, program, file.to_str().unwrap()]);
 }
 
 /// The types are those of the document, the code has the form of the console's, and the whole is small.

@@ -119,6 +119,7 @@ fn load(memory: &ShardHandle, bank: &Bank) {
             model: ModelRef { name: "by hand".into(), hash: "0".into() },
             turns: Vec::new(),
             units: units.collect(),
+            statements: None,
         };
         let key = RecordKey::from(&MemoryKey { bank: bank.clone(), window, turn: None, part: 0 });
         let extraction = Arc::new(RecordUnits::new(&record, AXES).unwrap());

@@ -29,6 +29,7 @@ use super::{
     as_of_argument::parse_as_of,
     memory_access::{MemoryAccess, durable_end, open_or_reach},
     memory_args::MemoryArgs,
+    selector_args::parse_selector,
 };
 
 /// Retrieve the evidence for a question.
@@ -58,6 +59,10 @@ pub(crate) struct AskArgs {
     /// appending in RFC 3339; rounded down to the end of a read.
     #[arg(long)]
     as_of: Option<String>,
+    /// Quote only turns that this selector takes, as JSON: {"session_prefix": "team/", "metadata": {"path": ["k"], "eq":
+    /// 1}}.
+    #[arg(long = "where", value_name = "JSON")]
+    select: Option<String>,
     /// Show the trace: first hop, plan, what each hop added, what was kept.
     #[arg(long, conflicts_with = "json")]
     trace: bool,
@@ -101,6 +106,7 @@ impl AskArgs {
             asker: self.asker,
             said_before: self.said_before.iter().map(|said| said_before(said)).collect::<Result<_>>()?,
             most_tokens: self.most_tokens,
+            select: self.select.as_deref().map(parse_selector).transpose()?,
             ..Question::new(Bank::parse(&self.bank)?, self.question)
         };
         let after = self

@@ -26,7 +26,7 @@ pub(crate) struct EstimateArgs {
 
 impl EstimateArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let settings = self.source.settings();
+        let settings = self.source.settings()?;
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         let mut source = sources::open(&settings)?;
         let estimates = with_progress(|progress| ripplemem::estimate(&pipeline, &mut *source, progress))?;

@@ -23,6 +23,7 @@ use super::{
     ask::{ANSWER_TIMEOUT_MS, as_of_text},
     memory_access::{MemoryAccess, durable_end, open_or_reach, service_on_kafka},
     memory_args::MemoryArgs,
+    selector_args::parse_selector,
     turn_ids::whole_id,
 };
 
@@ -62,6 +63,10 @@ pub(crate) struct ExplainArgs {
     /// appending in RFC 3339; rounded down to the end of a read.
     #[arg(long)]
     as_of: Option<String>,
+    /// Quote only turns that this selector takes, as JSON: {"session_prefix": "team/", "metadata": {"path": ["k"], "eq":
+    /// 1}}.
+    #[arg(long = "where", value_name = "JSON")]
+    select: Option<String>,
     /// Print the explanation as JSON, with the numbers of each step.
     #[arg(long)]
     json: bool,
@@ -75,6 +80,7 @@ impl ExplainArgs {
             asked_at: self.at.as_deref().map(EventTime::parse).transpose()?,
             asker: self.asker,
             most_tokens: self.most_tokens,
+            select: self.select.as_deref().map(parse_selector).transpose()?,
             ..Question::new(Bank::parse(&self.bank)?, self.question)
         };
         let id = match (self.turn, self.unit) {

@@ -20,7 +20,7 @@ use server::api::{ForgetTurnsRequest, ForgetTurnsResponse, TurnView};
 use terminal::{print, say};
 use types::{
     config::{LogKind, Pipeline},
-    model::{Bank, Selector},
+    model::{Bank, MetadataCondition, Selector, ValueTest},
 };
 
 use super::{
@@ -48,6 +48,9 @@ pub(crate) struct ForgetArgs {
     bank: Option<String>,
     #[command(flatten)]
     select: SelectorArgs,
+    /// Turns of this project, as coding agents' transcripts name it, such as kite-44d4fb.
+    #[arg(long)]
+    project: Option<String>,
     /// Every turn of the bank.
     #[arg(long)]
     all: bool,
@@ -58,7 +61,7 @@ pub(crate) struct ForgetArgs {
     #[arg(long)]
     yes: bool,
     /// Say what became of each operation that forgot turns; with --bank, of those of this bank.
-    #[arg(long, conflicts_with_all = ["turns", "speakers", "mentions", "since", "until", "session", "thread", "all",
+    #[arg(long, conflicts_with_all = ["turns", "speakers", "mentions", "since", "until", "session", "thread", "project", "all",
         "dry_run", "erase_now"])]
     list: bool,
     /// Erase the words of all turns that were deleted from every stored byte, now; with turns, after deleting those
@@ -68,7 +71,7 @@ pub(crate) struct ForgetArgs {
     /// Read every stored byte, and say whether --words are gone (exit code 0), still to be erased by a stated time (3),
     /// or stored although they should not be (1). Without --words, look for the fingerprints of each operation.
     #[arg(long, conflicts_with_all = ["turns", "bank", "speakers", "mentions", "since", "until", "session", "thread",
-        "all", "dry_run", "erase_now", "list"])]
+        "project", "all", "dry_run", "erase_now", "list"])]
     verify: bool,
     /// Words to look for with --verify; - reads them from standard input, one a line. May be given several times.
     #[arg(long, requires = "verify", allow_hyphen_values = true)]
@@ -90,7 +93,11 @@ impl ForgetArgs {
         if self.list {
             return print_receipts(&pipeline, bank.as_ref(), self.json);
         }
-        let select = Selector { all: self.all, ..self.select.selector()? };
+        let metadata = self.project.map(|project| MetadataCondition::Field {
+            path: vec!["project".to_owned()],
+            test: ValueTest::Eq(project.into()),
+        });
+        let select = Selector { all: self.all, metadata, ..self.select.selector()? };
         let turns = self.turns;
         let names_turns = !turns.is_empty() || !select.is_empty();
         let Some(bank) = bank.filter(|_| names_turns || !self.erase_now) else {
@@ -121,7 +128,7 @@ impl ForgetArgs {
 fn forget_selected(pipeline: &Pipeline, bank: &Bank, select: Selector, asks: &ForgetOptions) -> Result<ForgetDecision> {
     ensure!(
         !select.is_empty(),
-        "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions or --all"
+        "nothing is named: give ids of turns, or --speaker, --since, --until, --session, --thread, --mentions, --project or --all"
     );
     select.check()?;
     if pipeline.log.kind == LogKind::Kafka {

@@ -1,17 +1,18 @@
 //! `ripplemem ingest`.
 //!
 //! In: a source. Out: its turns in the memory; with the log on Kafka, in the turns topic, from
-//! which a running service takes them; with `--dry-run`, only a report of what would come. Exit code 3 when something
-//! was rejected.
+//! which a running service takes them; with `--dry-run`, only a report of what would come. Agents' transcripts are
+//! stored once the user has seen that report and agrees. Exit code 3 when something was rejected.
 
 use std::{
     collections::BTreeMap,
+    io::{BufRead, IsTerminal},
     process::ExitCode,
     sync::mpsc::{self, RecvTimeoutError},
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use ingest::{IngestReport, ModelExtractionReport};
 use logs::Topic;
@@ -21,7 +22,7 @@ use server::{
     MemoryHttpClient,
     api::{MemoryDigest, PutTurnsRequest, PutTurnsResponse, ServiceStatus},
 };
-use sources::{SourceSummary, TurnSource};
+use sources::{AGENTS, AgentPauses, SourceSummary, TurnSource};
 use terminal::{REJECTED, print, say, with_progress};
 use types::config::{LogKind, Pipeline, SourceSettings};
 
@@ -52,6 +53,9 @@ pub(crate) struct IngestArgs {
     /// times, and what would be left out and why.
     #[arg(long)]
     dry_run: bool,
+    /// Agents: store without asking.
+    #[arg(long)]
+    yes: bool,
     /// With --dry-run: print JSON.
     #[arg(long, requires = "dry_run")]
     json: bool,
@@ -59,16 +63,56 @@ pub(crate) struct IngestArgs {
 
 impl IngestArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let settings = self.source.settings();
+        let settings = self.source.settings()?;
+        let pipeline = self.memory.pipeline()?;
         if self.dry_run {
-            return dry_run(&self.memory.pipeline()?, &settings, self.json);
+            return dry_run(&pipeline, &settings, self.json);
         }
-        ingest(&self.memory.pipeline()?, &settings)
+        if settings.format == AGENTS {
+            let pauses = AgentPauses::of(&settings.path)?;
+            if let Some(since) = pauses.since() {
+                bail!("reading is paused since {since}; `ripplemem agents resume` ends the pause");
+            }
+            if !self.yes && !agrees(&pipeline, &settings)? {
+                print("nothing was stored\n")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+        ingest(&pipeline, &settings)
     }
+}
+
+/// Shows what would be stored of agents' transcripts, and asks whether it may.
+///
+/// # Errors
+/// When there is no terminal to ask on.
+fn agrees(pipeline: &Pipeline, settings: &SourceSettings) -> Result<bool> {
+    let summary = summary_of(pipeline, settings)?;
+    print(&summary.text())?;
+    let (turns, banks) = (summary.turns, summary.banks.len());
+    let input = std::io::stdin();
+    ensure!(
+        input.is_terminal(),
+        "nothing was stored; --yes stores these {turns} turns, --only and --except choose programs, projects and \
+         directories"
+    );
+    say(&format!("store these {turns} turns in {banks} banks? Type yes."));
+    let mut answer = String::new();
+    input.lock().read_line(&mut answer)?;
+    Ok(answer.trim() == "yes")
 }
 
 /// Counts what a source holds.
 fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result<ExitCode> {
+    let summary = summary_of(pipeline, settings)?;
+    match json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))?,
+        false => print(&summary.text())?,
+    }
+    Ok(if summary.rejected > 0 { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
+}
+
+fn summary_of(pipeline: &Pipeline, settings: &SourceSettings) -> Result<SourceSummary> {
     let mut source = sources::open(settings)?;
     let mut heard = LanguageCountingSource::of(&mut *source);
     let mut summary = with_progress(|progress| {
@@ -78,11 +122,7 @@ fn dry_run(pipeline: &Pipeline, settings: &SourceSettings, json: bool) -> Result
     })
     .with_context(|| heard.describe())?;
     summary.notices.extend(heard.notices(pipeline));
-    match json {
-        true => print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))?,
-        false => print(&summary.text())?,
-    }
-    Ok(if summary.rejected > 0 { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
+    Ok(summary)
 }
 
 /// Reads a source to its end.
@@ -103,13 +143,13 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     };
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
     print_left_out(&*source);
-    let IngestReport { events, rejects, not_kept, windows, units, by_model, refused } =
+    let IngestReport { events, rejects, not_kept, stale, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
         source.describe()
     ))?;
-    say_not_kept(not_kept);
+    say_not_kept(not_kept, stale);
     let finished = with_progress(|progress| service.wait_for_model(progress));
     service.replica().snapshot()?;
     let finished = finished?;
@@ -190,7 +230,7 @@ fn send(reached: &MemoryHttpClient, pipeline: &Pipeline, source: &mut dyn TurnSo
         now.windows - before.windows,
         now.units - before.units,
     ))?;
-    say_not_kept(now.not_kept - before.not_kept);
+    say_not_kept(now.not_kept - before.not_kept, now.stale - before.stale);
     let finished = ModelExtractionReport {
         read: now.read_by_model - before.read_by_model,
         refused: now.refused_by_model - before.refused_by_model,
@@ -246,8 +286,14 @@ fn print_left_out(source: &dyn TurnSource) {
     }
 }
 
-/// Says how many turns were not kept.
-fn say_not_kept(not_kept: u64) {
+/// Says how many turns were not kept, and how many records changed nothing else.
+fn say_not_kept(not_kept: u64, stale: u64) {
+    let outdated = stale.saturating_sub(not_kept);
+    if outdated > 0 {
+        say(&format!(
+            "{outdated} records changed nothing, because a newer version or the deletion of their turn stands already"
+        ));
+    }
     if not_kept > 0 {
         say(&format!(
             "{not_kept} turns were not kept, because turns with their ids were forgotten; what is to be kept all the \

@@ -24,6 +24,7 @@ mod source_args;
 mod turn_ids;
 mod usage_table;
 
+mod agents;
 mod ask;
 mod bench;
 mod cost;
@@ -46,15 +47,18 @@ mod ingest;
 mod lag;
 mod language_counting_source;
 mod mcp;
+mod profile;
 mod reembed;
 mod reextract;
 #[cfg(feature = "kafka")]
 mod repair;
 mod replay;
+mod restate;
 mod retention;
 mod run;
 mod schema;
 mod serve;
+mod sessions;
 mod setup;
 mod snapshot;
 mod stats;
@@ -74,9 +78,12 @@ command::commands! {
     run::RunArgs => Run,
     serve::ServeArgs => Serve,
     ingest::IngestArgs => Ingest,
+    agents::AgentPauseArgs => Agents,
     ask::AskArgs => Ask,
     explain::ExplainArgs => Explain,
+    profile::ProfileArgs => Profile,
     turns::TurnsArgs => Turns,
+    sessions::SessionsArgs => Sessions,
     forget::ForgetArgs => Forget,
     dead_letters::DeadLettersArgs => DeadLetters,
     retention::RetentionArgs => Retention,
@@ -89,6 +96,7 @@ command::commands! {
     export::ExportArgs => Export,
     import::ImportArgs => Import,
     reembed::ReembedArgs => Reembed,
+    restate::RestateArgs => Restate,
     #[cfg(feature = "kafka")]
     repair::RepairArgs => Repair,
     digest::DigestArgs => Digest,

@@ -1,6 +1,6 @@
 //! The arguments that select some turns of a bank.
 //!
-//! In: `--speaker`, `--mentions`, `--since`, `--until`, `--session`, `--thread`. Out: a selector.
+//! In: `--speaker`, `--mentions`, `--since`, `--until`, `--session`, `--thread`, or `--where`. Out: a selector.
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -27,6 +27,13 @@ pub(crate) struct SelectorArgs {
     /// Turns of this thread.
     #[arg(long)]
     thread: Option<String>,
+    /// A selector as JSON, in place of the others: {"session_prefix": "team/", "metadata": {"path": ["k"], "eq": 1}}.
+    #[arg(
+        long = "where",
+        value_name = "JSON",
+        conflicts_with_all = ["speakers", "mentions", "since", "until", "session", "thread"]
+    )]
+    select: Option<String>,
 }
 
 impl SelectorArgs {
@@ -35,8 +42,16 @@ impl SelectorArgs {
         let time = |name: &str, text: Option<String>| {
             text.map(|text| EventTime::parse(&text)).transpose().with_context(|| format!("--{name}"))
         };
-        let Self { speakers, mentions, since, until, session, thread } = self;
+        let Self { speakers, mentions, since, until, session, thread, select } = self;
+        if let Some(json) = select {
+            return parse_selector(&json);
+        }
         let (since, until) = (time("since", since)?, time("until", until)?);
         Ok(Selector { speakers, mentions, since, until, session, thread, ..Selector::default() })
     }
+}
+
+/// The selector of `--where`.
+pub(crate) fn parse_selector(json: &str) -> Result<Selector> {
+    serde_json::from_str(json).with_context(|| format!("--where {json}"))
 }

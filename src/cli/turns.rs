@@ -71,23 +71,16 @@ impl TurnsArgs {
                     latest(&selected_turns(service.log(), &bank, &select, &Cancellation::default())?)
                 }
                 MemoryAccess::There(reached) => {
-                    let text = |time: Option<types::model::EventTime>| time.map(|time| time.to_string());
-                    let (since, until) = (text(select.since), text(select.until));
                     let (mut turns, mut before, mut more) = (Vec::new(), None::<String>, 0);
                     while turns.len() < self.limit {
-                        let limit = (self.limit - turns.len()).min(AT_ONCE).to_string();
-                        let of = [
-                            ("bank", Some(bank.as_str())),
-                            ("speaker", one("--speaker", &select.speakers)?),
-                            ("mentions", one("--mentions", &select.mentions)?),
-                            ("since", since.as_deref()),
-                            ("until", until.as_deref()),
-                            ("session", select.session.as_deref()),
-                            ("thread", select.thread.as_deref()),
-                            ("before", before.as_deref()),
-                            ("limit", Some(limit.as_str())),
-                        ];
-                        let listed: api::TurnList = reached.get("/v1/turns", &of)?;
+                        let list = api::SelectTurnsRequest {
+                            bank: bank.clone(),
+                            select: Some(select.clone()).filter(|select| !select.is_empty()),
+                            order: None,
+                            limit: Some((self.limit - turns.len()).min(AT_ONCE)),
+                            before: before.take(),
+                        };
+                        let listed: api::TurnList = reached.post("/v1/turns/list", &list)?;
                         turns.extend(listed.turns);
                         (before, more) = (listed.next, listed.more);
                         if before.is_none() {
@@ -110,26 +103,23 @@ impl TurnsArgs {
 
 /// The turns of a bank that a selector takes, of a log on Kafka, once the services have extracted all that are durable.
 pub(crate) fn listed_on_kafka(log: &dyn Log, bank: &Bank, select: &Selector) -> Result<Vec<StoredTurn>> {
+    wait_until_read(log, bank)?;
+    Ok(selected_turns(log, bank, select, &Cancellation::default())?)
+}
+
+/// Waits until the services on Kafka have extracted all turns of a bank that are durable.
+pub(crate) fn wait_until_read(log: &dyn Log, bank: &Bank) -> Result<()> {
     let until = Instant::now() + EXTRACTED;
     ensure!(
         wait_until_listed(log, bank, &|| Instant::now() < until)?,
         "bank {bank}: some durable turns are not extracted yet; start `ripplemem run FILE` with the role \"extract\", \
          or try again in a moment"
     );
-    Ok(selected_turns(log, bank, select, &Cancellation::default())?)
+    Ok(())
 }
 
 /// A turn on one line: its id, its time, its speaker, and the beginning of its text.
 pub(crate) fn table_line(turn: &TurnView) -> String {
     let text: String = one_line(&turn.text).chars().take(BEGINNING).collect();
     format!("{}\t{}\t{}: {text}\n", turn.turn, turn.time, one_line(&turn.speaker))
-}
-
-/// The one name that an option gives. A service accepts one name per option.
-fn one<'s>(option: &str, names: &'s [String]) -> Result<Option<&'s str>> {
-    match names {
-        [] => Ok(None),
-        [one] => Ok(Some(one)),
-        _ => anyhow::bail!("{option}: the service that has the directory open takes one name at a time; give only one"),
-    }
 }

@@ -7,7 +7,10 @@
 //! turns with a phone number or a mail address are replaced by the hidden form. A pass that fails, or whose process
 //! dies, is repeated as a whole.
 
-use std::collections::{BTreeSet, HashMap, hash_map::Entry};
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    ops::ControlFlow,
+};
 
 use super::{
     ErasureReport, ForgetOperationStore, MemoryProgress, PipelineError, Replica,
@@ -17,7 +20,10 @@ use super::{
     turn_word_set::TurnWordSet,
 };
 use logs::{ErasableLog, Topic};
-use types::model::{IdSalt, Turn, TurnDeletion, TurnEvent, holds_contact};
+use types::{
+    model::{IdSalt, MemoryKey, SessionTitle, Turn, TurnDeletion, TurnEvent, holds_contact},
+    record_value::turns_of,
+};
 
 /// Records read at once.
 const READ_AT_ONCE: usize = 1_024;
@@ -116,6 +122,7 @@ impl ErasureTargets<'_> {
             erased.dead_letters += empty_dead_letters(log, &none, &|b, t, v| going.names(b, t, v))?;
         }
         let (mut some, mut words, mut deletions) = (Vec::new(), TurnWordSet::default(), Vec::new());
+        let mut titles = Vec::new();
         self.each(partition, &mut |offset, event| {
             let turn = match event {
                 TurnEvent::Turn(turn) => turn,
@@ -124,6 +131,10 @@ impl ErasureTargets<'_> {
                     let hidden = TurnEvent::Deletion(TurnDeletion { turn, ..deletion });
                     let json = serde_json::to_vec(&hidden).map_err(|e| self.unwritable(offset, &e))?;
                     deletions.push((offset, json));
+                    return Ok(());
+                }
+                TurnEvent::SessionTitle(title) if !title.title.is_empty() => {
+                    titles.push((offset, title));
                     return Ok(());
                 }
                 _ => return Ok(()),
@@ -139,8 +150,33 @@ impl ErasureTargets<'_> {
             Ok(())
         })?;
         self.empty(partition, &going, &some, &words, erased)?;
+        self.empty_titles(partition, titles)?;
         // Written last: until then the deletions show which turns are to be erased.
         if deletions.is_empty() { Ok(()) } else { Ok(self.log()?.replace(Topic::Turns, partition, &deletions)?) }
+    }
+
+    /// Empties the titles of sessions that no longer stand.
+    fn empty_titles(&self, partition: u32, titles: Vec<(u64, SessionTitle)>) -> Result<(), PipelineError> {
+        if titles.is_empty() {
+            return Ok(());
+        }
+        let mut standing = BTreeSet::new();
+        let mut is_title = |key: &[u8], _: u64| {
+            MemoryKey::from_bytes(key).is_ok_and(|key| key.window.session.0 == SessionTitle::RESERVED)
+        };
+        self.forgets.log.live_records(partition, &[], &mut is_title, &mut |record| {
+            let turns = turns_of(record.value.as_deref().unwrap_or_default()).unwrap_or_default();
+            standing.extend(turns.iter().map(|of| (of.turn.bank.clone(), of.source_offset)));
+            ControlFlow::Continue(())
+        })?;
+        let mut emptied = Vec::new();
+        for (offset, title) in titles {
+            if !standing.contains(&(title.bank.clone(), offset)) {
+                let json = serde_json::to_vec(&TurnEvent::SessionTitle(SessionTitle { title: String::new(), ..title }));
+                emptied.push((offset, json.map_err(|e| self.unwritable(offset, &e))?));
+            }
+        }
+        Ok(self.log()?.replace(Topic::Turns, partition, &emptied)?)
     }
 
     /// Empties the dead letters that hold words of these turns, and then the turns, so that a crash in between loses
@@ -318,7 +354,7 @@ fn content(turn: &Turn) -> [u8; 16] {
 /// A turn at the same position in its session, without its words.
 fn without_words(turn: &Turn) -> Turn {
     let (speaker, text) = (EMPTIED.to_owned(), EMPTIED.to_owned());
-    Turn { speaker, kind: None, text, attachments: Vec::new(), ..turn.clone() }
+    Turn { speaker, kind: None, text, attachments: Vec::new(), metadata: None, ..turn.clone() }
 }
 
 #[cfg(test)]

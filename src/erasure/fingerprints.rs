@@ -189,7 +189,7 @@ pub(super) fn keep_fingerprints(
     let maker = FingerprintMaker::new(key_of(key_file)?);
     let (mut runs, mut with) = (RunFingerprints::new(), BTreeSet::new());
     let mut add = |turn: &Turn| {
-        for text in std::iter::once(turn.text.as_str()).chain(turn.captions()) {
+        for text in turn.texts() {
             if maker.add(text, &mut runs) {
                 with.insert(turn.turn.clone());
             }

@@ -25,7 +25,7 @@ pub(super) struct TurnWordSet {
 impl TurnWordSet {
     /// Adds the texts of a turn.
     pub(super) fn add_turn(&mut self, turn: &Turn) {
-        std::iter::once(turn.text.as_str()).chain(turn.captions()).for_each(|text| self.add(text));
+        turn.texts().for_each(|text| self.add(text));
     }
 
     /// Adds a text.

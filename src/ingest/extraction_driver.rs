@@ -118,6 +118,8 @@ pub struct CommittedTransaction {
     pub rejects: u64,
     /// Of them, turns that were not kept because they were deleted before.
     pub not_kept: u64,
+    /// Of them, those that changed nothing because a newer version or a deletion stands, those of `not_kept` included.
+    pub stale: u64,
     /// Of them, those that were forwarded to their bank's partition.
     pub forwards: u64,
     /// Windows that were written as final.
@@ -559,6 +561,7 @@ fn committed(partition: u32, position: u64, step: ExtractionStepReport) -> Commi
         append_ms,
         rejects,
         not_kept,
+        stale,
         windows,
         units,
         by_model,
@@ -574,6 +577,7 @@ fn committed(partition: u32, position: u64, step: ExtractionStepReport) -> Commi
         events,
         rejects,
         not_kept,
+        stale,
         forwards,
         windows,
         units,

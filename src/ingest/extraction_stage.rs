@@ -44,13 +44,14 @@ use super::{
     pending_turns::{PendingTurns, StrayEvents},
     storable_values::{self, MAX_VALUE_BYTES, StorableValues},
     transaction_work::{ExtractionStepReport, TransactionWork, closed_record, extracted, plan, window_origin},
+    write_groups::WriteGroups,
 };
 use types::record_value::{RecordValueError, check_schema};
 
 /// Turns the turns of one partition into memory records.
 pub struct ExtractionStage {
     partition: u32,
-    windower: Windower,
+    pub(super) windower: Windower,
     /// The turns that were read and are not covered.
     pending: PendingTurns,
     /// Events of other partitions' banks, and rejected events, since the last transaction.
@@ -346,20 +347,15 @@ impl ExtractionStage {
         limit: usize,
     ) -> Result<(), PipelineError> {
         let most = (limit as u64).saturating_sub(work.step.events).max(1) as usize;
-        let mut events = self.pending.take(log, &bank, OWN_BYTES, most)?.into_iter();
+        let events = self.pending.take_whole_groups(log, &bank, OWN_BYTES, most, self.is_at_end)?;
+        let (mut events, mut groups) = (events.into_iter(), WriteGroups::default());
         // Each closed turn has its record in memory until the commit (decision 46).
-        while work.closing_turns + self.windower.closing_turns() < MAX_CLOSING * limit
+        while (groups.has_open() || work.closing_turns + self.windower.closing_turns() < MAX_CLOSING * limit)
             && let Some(read) = events.next()
         {
-            if self.windower.lacks_salt_for(&read.event) {
-                self.windower.set_id_salt(log.id_salt()?);
-            }
-            work.step.not_kept += u64::from(log.deletions().note_event(&read.event, |id| log.deleted_form(id))?);
-            self.windower.apply(read.offset, &read.event);
-            work.bytes += read.bytes;
-            work.step.events += 1;
-            work.step.append_ms = work.step.append_ms.max(Some(read.append_ms));
+            self.apply_read(work, log, read, &mut groups)?;
         }
+        work.transaction.dead_letters.extend(groups.into_dead_letters(self.partition));
         self.pending.give_back(&bank, events.collect());
         work.closing_turns += self.windower.closing_turns();
         work.banks.insert(bank.clone());
@@ -514,7 +510,7 @@ impl ExtractionStage {
         extractors: &ExtractorSet,
     ) -> Result<Option<MemoryRecord>, PipelineError> {
         let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
-        let is_empty = window.turns.iter().all(|turn| turn.deleted || turn.context);
+        let is_empty = window.turns.iter().all(|turn| !turn.is_recalled() || turn.context);
         if is_empty || self.parts.contains_key(&key) {
             return Ok(None);
         }
@@ -619,6 +615,7 @@ impl ExtractionStage {
                 model: model.clone(),
                 turns: planned.turns.clone(),
                 units,
+                statements: Some(planned.statements.clone()),
             };
             let StorableValues { values, too_large_bytes } = self.storable(&record)?;
             if let Some(bytes) = too_large_bytes {
@@ -773,7 +770,7 @@ impl ExtractionStage {
                 let turns: Vec<&str> = window
                     .turns
                     .iter()
-                    .filter(|turn| !turn.context && !turn.deleted)
+                    .filter(|turn| !turn.context && turn.is_recalled())
                     .map(|turn| turn.turn.turn.as_str())
                     .collect();
                 let origin = format!("{}, turns {turns:?}", window_origin(&window.bank, &window.id, &extractor));
@@ -790,7 +787,7 @@ impl ExtractionStage {
             }
         };
         self.in_part.remove(&(window.bank.clone(), window.id.clone()));
-        work.plan(closed_record(window, turns_hash, extractor, drafts));
+        work.plan(closed_record(window, turns_hash, extractor, drafts, extractors.rules.language()));
         Ok(())
     }
 }

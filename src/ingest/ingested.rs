@@ -15,6 +15,8 @@ pub struct IngestReport {
     pub rejects: u64,
     /// Turns that were not kept because they had been deleted before.
     pub not_kept: u64,
+    /// Records that changed nothing because a newer version or a deletion stands, those of `not_kept` included.
+    pub stale: u64,
     /// Windows that were written as final.
     pub windows: u64,
     /// Units that were written.
@@ -28,8 +30,8 @@ pub struct IngestReport {
 impl From<&CommittedTransaction> for IngestReport {
     /// Counts no events: those of a transaction were appended before.
     fn from(committed: &CommittedTransaction) -> Self {
-        let CommittedTransaction { rejects, not_kept, windows, units, by_model, refused, .. } = *committed;
-        Self { events: 0, rejects, not_kept, windows, units, by_model, refused }
+        let CommittedTransaction { rejects, not_kept, stale, windows, units, by_model, refused, .. } = *committed;
+        Self { events: 0, rejects, not_kept, stale, windows, units, by_model, refused }
     }
 }
 
@@ -38,6 +40,7 @@ impl AddAssign for IngestReport {
         self.events += more.events;
         self.rejects += more.rejects;
         self.not_kept += more.not_kept;
+        self.stale += more.stale;
         self.windows += more.windows;
         self.units += more.units;
         self.by_model += more.by_model;

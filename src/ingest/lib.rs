@@ -3,9 +3,9 @@
 //! In: turn events, and the responses of a language model if one is configured. Out: memory records, in transactions
 //! that state how much of the turns log they cover. Answers no question.
 //!
-//! - `extraction_stage`: one partition, step by step.
+//! - `extraction_stage`: one partition, step by step; `applied_events`: what its events do.
 //! - `pending_turns`: turns that are read but not covered, by bank; `transaction_work`: what one transaction writes.
-//! - `turn_record`: reads a record of the turns topic.
+//! - `turn_record`: reads a record of the turns topic; `write_groups`: gathers the conditional records of a request.
 //! - `live_turns`: the turns of the partition's live records, with which a stage begins.
 //! - `extraction_driver`: the driver of all stages of this process, on either log.
 //! - `model_worker_pool`: threads that ask a language model, so that a slow endpoint delays no stage.
@@ -17,6 +17,7 @@
 //! - `extraction_status`, `ingested`: what a running extraction, and one that has ended, reports.
 //! - `sharing_limits`: how much is done at once; `log_events`: what this crate writes to the log.
 
+mod applied_events;
 mod cached_embedder;
 mod embedding_layout;
 mod extraction_driver;
@@ -36,6 +37,7 @@ mod sharing_tests;
 mod storable_values;
 mod transaction_work;
 mod turn_record;
+mod write_groups;
 
 use models::UnreadLanguageReporter;
 use pipeline::PipelineError;

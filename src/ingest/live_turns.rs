@@ -120,7 +120,7 @@ impl LiveTurns {
                     if windower.lacks_salt_for(&event) {
                         windower.set_id_salt(log.id_salt()?);
                     }
-                    windower.apply(record.offset, &event);
+                    windower.apply_stored(record.offset, Some(record.append_ms), &event);
                 }
             }
         }

@@ -13,7 +13,8 @@ use std::{
 use super::PipelineError;
 use logs::Log;
 use memory::{
-    extract::{DraftPart, DraftUnit, rules_extractor::drafts_from_record},
+    extract::{DraftPart, DraftUnit, TurnLanguages, rules_extractor::drafts_from_record},
+    statements::record_statements,
     window::WindowChange,
 };
 use types::record_value::read_value;
@@ -69,6 +70,8 @@ pub(super) fn partial_record(
     });
     record.units.retain(|_| stays.next().unwrap_or(false));
     record.turns_hash = window.turns_hash();
+    let languages = TurnLanguages::of(&window.turns, settings.language);
+    record.statements = Some(record_statements(&window.turns, &window.turns, |turn| languages.of_turn(turn)));
     record.turns = window.turns;
     if !record.is_in_part() {
         record.extractor.push_str(IN_PART);
@@ -150,6 +153,7 @@ mod tests {
                 context: at < 2,
                 deleted,
                 source_offset: at as u64,
+                stored: None,
             }
         };
         let id = WindowId { session: SessionId("s".to_owned()), start: 2 };
@@ -171,6 +175,7 @@ mod tests {
             model: embedded.model,
             turns: window.turns.clone(),
             units: embedded.units.pop().expect("one window"),
+            statements: None,
         }
     }
 

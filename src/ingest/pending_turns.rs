@@ -64,6 +64,20 @@ pub(super) struct StrayEvents {
     pub(super) dead_letters: Vec<DeadLetter>,
 }
 
+/// The index of the first record of the first group that lacks its last record.
+fn first_open_group(events: &[ReadEvent]) -> Option<usize> {
+    let mut open: Vec<(&str, usize)> = Vec::new();
+    for (index, read) in events.iter().enumerate() {
+        let TurnEvent::Conditional(write) = &read.event else { continue };
+        if write.index + 1 == write.count {
+            open.retain(|(request, _)| *request != write.request);
+        } else if !open.iter().any(|(request, _)| *request == write.request) {
+            open.push((&write.request, index));
+        }
+    }
+    open.first().map(|(_, index)| *index)
+}
+
 impl PendingTurns {
     /// The pending turns after a restart.
     pub(super) fn new(partition: u32, progress: ReadProgress) -> Self {
@@ -183,6 +197,32 @@ impl PendingTurns {
                     queue.events.push_back(ReadEvent { offset, append_ms, bytes, event });
                 }
             }
+        }
+        Ok(taken)
+    }
+
+    /// As [`Self::take`], but ends behind a group of conditional records, and never inside: more events are taken until
+    /// the group has its last record. If that was not read yet, the group waits with everything behind its first
+    /// record; at the end of the log, `is_end`, there is none.
+    pub(super) fn take_whole_groups(
+        &mut self,
+        log: &dyn Log,
+        bank: &Bank,
+        most_bytes: usize,
+        most: usize,
+        is_end: bool,
+    ) -> Result<Vec<ReadEvent>, PipelineError> {
+        let mut taken = self.take(log, bank, most_bytes, most)?;
+        while let Some(first) = first_open_group(&taken) {
+            let more = self.take(log, bank, 1, READ_AT_ONCE)?;
+            if more.is_empty() {
+                if !is_end {
+                    let waits = taken.split_off(first);
+                    self.give_back(bank, waits);
+                }
+                break;
+            }
+            taken.extend(more);
         }
         Ok(taken)
     }

@@ -1,10 +1,10 @@
 //! Splits a memory record into values that fit into the log (decision 30).
 //!
-//! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head, among which the turns
-//! and then the units are divided. A value exceeds the limit only if a single turn or unit does. A record with a unit
+//! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head, among which the turns,
+//! each with its statements, and then the units are divided. A value exceeds the limit only if a single turn or unit does. A record with a unit
 //! that no log takes keeps only its turns. Pure arithmetic.
 
-use types::model::{MemoryRecord, Unit, WindowTurn};
+use types::model::{MemoryRecord, RecordStatements, Statement, Unit, WindowTurn};
 
 /// Limit of a value, in bytes: half of the largest record of a topic. A single turn or unit may
 /// exceed it.
@@ -19,7 +19,8 @@ pub fn values(record: &MemoryRecord, limit_bytes: usize) -> Result<Vec<Vec<u8>>,
     if whole.len() <= limit_bytes {
         return Ok(vec![whole]);
     }
-    let head = MemoryRecord { turns: Vec::new(), units: Vec::new(), ..record.clone() };
+    let none_found = record.statements.as_ref().map(|of| RecordStatements { by: of.by.clone(), found: Vec::new() });
+    let head = MemoryRecord { turns: Vec::new(), units: Vec::new(), statements: none_found, ..record.clone() };
     let empty = serde_json::to_vec(&head)?.len();
     let (mut parts, mut bytes) = (vec![head.clone()], empty);
     let mut room = |parts: &mut Vec<MemoryRecord>, more: usize| {
@@ -32,8 +33,14 @@ pub fn values(record: &MemoryRecord, limit_bytes: usize) -> Result<Vec<Vec<u8>>,
         bytes += more + 1;
     };
     for turn in &record.turns {
-        room(&mut parts, serde_json::to_vec::<WindowTurn>(turn)?.len());
-        parts.last_mut().into_iter().for_each(|part| part.turns.push(turn.clone()));
+        let stated = record.statements.iter().flat_map(|of| &of.found).filter(|of| of.turn == turn.turn.turn);
+        let stated: Vec<Statement> = stated.cloned().collect();
+        let bytes_of_stated = if stated.is_empty() { 0 } else { serde_json::to_vec(&stated)?.len() };
+        room(&mut parts, serde_json::to_vec::<WindowTurn>(turn)?.len() + bytes_of_stated);
+        parts.last_mut().into_iter().for_each(|part| {
+            part.turns.push(turn.clone());
+            part.statements.iter_mut().for_each(|of| of.found.extend(stated.iter().cloned()));
+        });
     }
     for unit in &record.units {
         room(&mut parts, serde_json::to_vec::<Unit>(unit)?.len());
@@ -102,7 +109,14 @@ mod tests {
                 "word ".repeat(20 + n)
             );
             let TurnEvent::Turn(turn) = TurnEvent::from_json(text.as_bytes()).unwrap() else { panic!("not a turn") };
-            WindowTurn { turn: turn.into(), ordinal: n as u32, context: false, deleted: false, source_offset: n as u64 }
+            WindowTurn {
+                turn: turn.into(),
+                ordinal: n as u32,
+                context: false,
+                deleted: false,
+                source_offset: n as u64,
+                stored: None,
+            }
         };
         MemoryRecord {
             schema: SCHEMA_VERSION,
@@ -115,6 +129,7 @@ mod tests {
             model: ModelRef { name: "none".to_owned(), hash: String::new() },
             turns: (0..turns).map(turn).collect(),
             units: Vec::new(),
+            statements: None,
         }
     }
 

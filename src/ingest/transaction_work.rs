@@ -20,9 +20,12 @@ use memory::{
         DraftUnit, Extractor, TurnLanguages,
         open_turn::{PLAIN, plain_units},
     },
+    statements::record_statements,
     window::WindowChange,
 };
-use types::model::{Bank, MemoryKey, MemoryRecord, ModelUsage, Window, WindowId, WindowState, WindowTurn};
+use types::model::{
+    Bank, Language, MemoryKey, MemoryRecord, ModelUsage, RecordStatements, Window, WindowId, WindowState, WindowTurn,
+};
 
 /// If deletions change at least this many closed windows in one transaction, they are applied before the windows are
 /// extracted again. With fewer, no units of the remaining turns are missing in between.
@@ -41,6 +44,8 @@ pub struct ExtractionStepReport {
     pub rejects: u64,
     /// Turns that were not kept because they had been deleted before.
     pub not_kept: u64,
+    /// Records that changed nothing because a newer version or a deletion stands, those of `not_kept` included.
+    pub stale: u64,
     /// Windows that were written as final.
     pub windows: u64,
     /// Units of the records that were written.
@@ -64,6 +69,7 @@ pub(super) struct RecordFrame {
     pub(super) extractor: String,
     pub(super) turns_hash: String,
     pub(super) turns: Vec<WindowTurn>,
+    pub(super) statements: RecordStatements,
 }
 
 /// The work of one transaction, on its way from the turns log to the memory log.
@@ -151,7 +157,7 @@ pub(super) fn extracted(
 ) -> Result<(RecordFrame, WindowDrafts), PipelineError> {
     let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
     let turns_hash = window.turns_hash();
-    Ok(closed_record(window, turns_hash, extractor, drafts))
+    Ok(closed_record(window, turns_hash, extractor, drafts, extractors.rules.language()))
 }
 
 /// The single record of a closed window, still without vectors.
@@ -160,10 +166,14 @@ pub(super) fn closed_record(
     turns_hash: String,
     extractor: String,
     drafts: Vec<DraftUnit>,
+    language: Language,
 ) -> (RecordFrame, WindowDrafts) {
+    let languages = TurnLanguages::of(&window.turns, language);
+    let statements = record_statements(&window.turns, &window.turns, |turn| languages.of_turn(turn));
     let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
     let asked_again = model_worker_pool::is_provisional(&extractor);
-    let planned = RecordFrame { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
+    let planned =
+        RecordFrame { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns, statements };
     (planned, WindowDrafts { bank: window.bank, window: window.id, drafts, asked_again })
 }
 
@@ -213,6 +223,7 @@ pub(super) fn plan(
             state: WindowState::Open,
             extractor: PLAIN.to_owned(),
             turns_hash: alone.turns_hash(),
+            statements: record_statements(&alone.turns, &window.turns, |turn| languages.of_turn(turn)),
             turns: alone.turns,
         };
         let (bank, window) = (window.bank.clone(), window.id.clone());

@@ -19,6 +19,11 @@ pub trait Log: SourceLog {
     /// are durable: synced as the fsync policy says, or replicated by the cluster. After an error
     /// some of them may be in the log; appending all of them again is harmless.
     fn append_turns(&self, events: &[TurnEvent]) -> Result<WritePosition, LogError>;
+    /// As [`Self::append_turns`], of events of one bank: readers see all of them at once or none, also if this process
+    /// ends in between.
+    fn append_together(&self, events: &[TurnEvent]) -> Result<WritePosition, LogError> {
+        self.append_turns(events)
+    }
     /// Appends a source's rejects.
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError>;
     /// Becomes the only owner of a partition, and fences the previous owner: its commits fail

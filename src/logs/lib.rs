@@ -8,7 +8,8 @@
 //!   `source_log`: what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `partition_assignment`: which partitions belong to this process
-//! - `deletion_registry`: which turns are deleted, as far as this process has read
+//! - `deletion_registry`: which turns are deleted, as far as this process has read; `write_outcome_registry`: what became
+//!   of writes for which callers wait
 //! - `record`: what is read and written; `read_progress`: how far the turns are covered; `topic`: the topics; `error`:
 //!   what fails
 //! - `id_salt`: the salt with which phone numbers and mail addresses in ids are hashed
@@ -36,6 +37,7 @@ mod suite;
 mod topic;
 mod topic_reader;
 mod topic_view;
+mod write_outcome_registry;
 
 pub use deletion_registry::DeletionRegistry;
 pub use embedded::EmbeddedLog;
@@ -49,9 +51,12 @@ pub use open::{
 };
 pub use partition_assignment::{AssignmentChange, PartitionAssignment, WholeLogAssignment};
 pub use read_progress::ReadProgress;
-pub use record::{KeyedValue, LiveKey, LogRecord, RawRecord, ReadBatch, Transaction, TransactionEnd, WritePosition};
+pub use record::{
+    DecidedGroup, KeyedValue, LiveKey, LogRecord, RawRecord, ReadBatch, Transaction, TransactionEnd, WritePosition,
+};
 pub use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};
 pub use topic_reader::TopicReader;
 pub use topic_view::TopicView;
+pub use write_outcome_registry::{VerdictReceiver, WriteOutcomeRegistry, WriteWatch};

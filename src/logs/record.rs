@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ReadProgress, partition_of};
-use types::model::{Bank, DeadLetter, TurnEvent};
+use types::model::{Bank, DeadLetter, TurnEvent, WriteVerdict};
 
 /// The largest record that a topic takes, in bytes.
 pub const MAX_RECORD_BYTES: usize = 8 << 20;
@@ -62,6 +62,34 @@ pub struct Transaction {
     pub dead_letters: Vec<DeadLetter>,
     /// Events read from the wrong partition, to be appended to their banks' partitions.
     pub forwards: Vec<TurnEvent>,
+    /// Groups of conditional records of the turns partition that were decided.
+    pub decided: Vec<DecidedGroup>,
+}
+
+/// A group of conditional records that was decided. A log in a directory puts what stands in the place of each record;
+/// on Kafka it is appended, with the verdict behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecidedGroup {
+    /// The verdict.
+    pub verdict: WriteVerdict,
+    /// The records by offset: the turn or the deletion that stands; `None` for one that wrote nothing.
+    pub records: Vec<(u64, Option<TurnEvent>)>,
+}
+
+impl DecidedGroup {
+    /// What stands in the place of each record: the verdict, without the versions, for one that wrote nothing.
+    pub fn in_place(&self) -> impl Iterator<Item = (u64, TurnEvent)> {
+        self.records.iter().map(|(offset, event)| {
+            let verdict = || TurnEvent::Verdict(WriteVerdict { written: Vec::new(), ..self.verdict.clone() });
+            (*offset, event.clone().unwrap_or_else(verdict))
+        })
+    }
+
+    /// What is appended: every turn and deletion that stands, and then the verdict.
+    pub fn behind_it(&self) -> impl Iterator<Item = TurnEvent> {
+        let written = self.records.iter().filter_map(|(_, event)| event.clone());
+        written.chain(std::iter::once(TurnEvent::Verdict(self.verdict.clone())))
+    }
 }
 
 /// The key of a memory record, and its value; `None` deletes the key.
@@ -91,6 +119,13 @@ pub struct WritePosition {
 }
 
 impl Transaction {
+    /// The events that it appends on Kafka: those of other partitions, and what stands of conditional records.
+    #[must_use]
+    pub fn appended_turns(&self) -> Vec<TurnEvent> {
+        let decided = self.decided.iter().flat_map(DecidedGroup::behind_it);
+        self.forwards.iter().cloned().chain(decided).collect()
+    }
+
     /// How far it covers its turns partition.
     #[must_use]
     pub fn progress(&self) -> ReadProgress {

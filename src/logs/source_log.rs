@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::{DeletionRegistry, LogError};
+use super::{DeletionRegistry, LogError, WriteOutcomeRegistry};
 use types::model::{DeadLetter, IdSalt, TurnEvent, holds_contact};
 
 /// A log that live sources write to.
@@ -40,6 +40,9 @@ pub trait SourceLog: Send + Sync {
 
     /// The deletions that this process has read.
     fn deletions(&self) -> &DeletionRegistry;
+
+    /// What became of the writes for which callers of this process wait.
+    fn outcomes(&self) -> &WriteOutcomeRegistry;
 
     /// The form of an id by which [`Self::deletions`] identifies turns: the hidden one, if the id holds a phone number
     /// or a mail address.

@@ -41,6 +41,8 @@ pub(super) fn turn(bank: &str, number: usize) -> TurnEvent {
         thread: None,
         reply_to: None,
         attachments: Vec::new(),
+        metadata: None,
+        recall: true,
     })
 }
 

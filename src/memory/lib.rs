@@ -9,6 +9,7 @@
 //! | [`language`] | What do sentences say of names, places and times? |
 //! | [`window`] | Which turns belong together? |
 //! | [`extract`] | What is worth remembering in a window? |
+//! | [`statements`] | What do persons say that lasts? |
 //! | [`index`] | Which units are there, what links them, and which does a question call to mind? |
 //! | [`recall`] | Which evidence answers a question? |
 
@@ -16,4 +17,5 @@ pub mod extract;
 pub mod index;
 pub mod language;
 pub mod recall;
+pub mod statements;
 pub mod window;

@@ -12,7 +12,7 @@ use std::{
 
 use super::{Cancellation, PipelineError, each_record};
 use logs::{Log, LogRecord, Topic, partition_of};
-use types::model::{Bank, MemoryKey, Selector, Turn, TurnEvent, WindowTurn, holds_contact};
+use types::model::{Bank, MemoryKey, Selector, StoredTimes, Turn, TurnEvent, WindowTurn, holds_contact};
 use types::record_value::turns_of;
 
 /// The pause between two checks of how far the turns are extracted.
@@ -27,6 +27,8 @@ pub struct StoredTurn {
     pub offset: u64,
     /// When the memory's record that holds it was written, in milliseconds since 1970.
     pub recorded_ms: i64,
+    /// When this version and the first one were stored; `None` if an earlier build recorded it.
+    pub stored: Option<StoredTimes>,
 }
 
 /// A version of a turn, as it was sent.
@@ -128,8 +130,8 @@ pub fn turns_of_record(record: &LogRecord) -> Result<impl Iterator<Item = (u32, 
     let turns = turns_of(record.value.as_deref().unwrap_or_default())?.into_iter();
     let recorded_ms = record.append_ms;
     let held = turns.filter(|turn| !turn.context && !turn.deleted);
-    Ok(held.map(move |WindowTurn { turn, ordinal, source_offset: offset, .. }| {
-        (ordinal, StoredTurn { turn, offset, recorded_ms })
+    Ok(held.map(move |WindowTurn { turn, ordinal, source_offset: offset, stored, .. }| {
+        (ordinal, StoredTurn { turn, offset, recorded_ms, stored })
     }))
 }
 

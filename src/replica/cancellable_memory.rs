@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Instant};
 
 use memory::{
     index::{
-        DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour, NeighbourhoodProbe,
-        TurnProbe, UnitBody,
+        DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts,
+        Neighbour, NeighbourhoodProbe, ProfileLine, ProfileProbe, TurnProbe, UnitBody,
     },
     language::question::ParsedQuestion,
     recall::{self, BoxError, EvidenceCandidate, Planner, Reranker},
@@ -45,9 +45,19 @@ impl recall::RecallMemory for CancellableMemory<'_> {
         timed(self.times, AnswerStage::Walk, || self.memory.neighbourhood(probe))
     }
 
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        self.cancellation.check()?;
+        timed(self.times, AnswerStage::FirstHop, || self.memory.matching(probe))
+    }
+
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         self.cancellation.check()?;
         self.memory.units_of_turn(probe)
+    }
+
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        self.cancellation.check()?;
+        self.memory.profile(probe)
     }
 }
 

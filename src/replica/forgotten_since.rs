@@ -194,6 +194,7 @@ mod tests {
             context: false,
             deleted: true,
             source_offset,
+            stored: None,
         };
         let memory = [("s", emptied("moved", 1)), (UNSEEN_SESSION, emptied("never", 0))].map(|(session, turn)| {
             let window = WindowId { session: SessionId(session.to_owned()), start: 0 };

@@ -172,7 +172,14 @@ mod tests {
         let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
         let turn = |(id, source_offset): &(&str, u64)| {
             let turn = Turn::new(bank.clone(), id, "Ann", &"é".repeat(1_001), time);
-            WindowTurn { turn: turn.into(), ordinal: 0, context: false, deleted: false, source_offset: *source_offset }
+            WindowTurn {
+                turn: turn.into(),
+                ordinal: 0,
+                context: false,
+                deleted: false,
+                source_offset: *source_offset,
+                stored: None,
+            }
         };
         MemoryRecord {
             schema: SCHEMA_VERSION,
@@ -185,6 +192,7 @@ mod tests {
             turns: turns.iter().map(turn).collect(),
             units: Vec::new(),
             bank: bank.clone(),
+            statements: None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{PipelineError, replica::Replica};
 use logs::{Log, ReadProgress};
-use memory::index::{CensusProbe, DataflowAnswer, GraphCensus, UnitBody};
+use memory::index::{CensusProbe, DataflowAnswer, GraphCensus, ProfileLine, ProfileProbe, UnitBody, person_key};
 use snapshots::{AsOf, BankDiff, HistoryPoint, SnapshotError};
 use types::{
     model::{Bank, UnitId},
@@ -54,6 +54,19 @@ impl Replica {
     /// As [`Self::unit`].
     pub fn units(&self, bank: &Bank, ids: Vec<UnitId>) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, PipelineError> {
         Ok(self.shard_to_show(bank)?.memory.units(bank.key(), ids)?)
+    }
+
+    /// What holds of the persons of a bank, or of one of them, and what was superseded.
+    ///
+    /// # Errors
+    /// As [`Self::unit`].
+    pub fn profile(
+        &self,
+        bank: &Bank,
+        person: Option<&str>,
+    ) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, PipelineError> {
+        let probe = ProfileProbe { bank: bank.key(), person: person.map(person_key) };
+        Ok(self.shard_to_show(bank)?.memory.profile(probe)?)
     }
 
     /// Counts of the units and edges of a bank, without their hash.

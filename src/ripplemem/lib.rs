@@ -24,7 +24,7 @@
 //!
 //! - `memory`: a memory that stays open; `background_tasks`: its threads; `status`: its state.
 //! - `erasing`, `explaining`: what an open memory forgets for good, and explains.
-//! - `turn_locator`: pages of a bank's turns.
+//! - `turn_locator`: pages of a bank's turns; `verdict_reader`: verdicts that other instances write.
 //! - `pipeline_driver`: the same, call by call, for single commands, the evaluation and the tests.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
 
@@ -43,12 +43,13 @@ mod pipeline_driver;
 mod shard_tests;
 mod status;
 mod turn_locator;
+mod verdict_reader;
 
 pub use crate::memory::{Memory, MemoryOptions};
 pub use maintenance::{
-    BankReader, ExportReport, ExtractionEstimate, ImportReport, ReembedReport, ReplayError, ReplayRequest, TopicReplay,
-    TransferError, UnreadableTopicRecord, check_model, check_reranker, diff, estimate, export, export_online, import,
-    reembed, take_snapshot,
+    BankReader, ExportReport, ExtractionEstimate, ImportReport, ReembedReport, ReplayError, ReplayRequest,
+    RestateReport, TopicReplay, TransferError, UnreadableTopicRecord, check_model, check_reranker, diff, estimate,
+    export, export_online, import, reembed, restate, take_snapshot,
 };
 #[cfg(feature = "kafka")]
 pub use maintenance::{replace_record, unreadable_records};
@@ -56,5 +57,5 @@ pub use pipeline::PipelineError;
 pub use pipeline_driver::PipelineDriver;
 pub use replica::QueryRequest;
 pub use status::{MemoryEvent, MemoryStatus};
-pub use turn_locator::{TurnPage, TurnPageRequest, TurnSpan};
+pub use turn_locator::{SessionSpan, TurnPage, TurnPageRequest, TurnSpan};
 pub use types::{config, model};

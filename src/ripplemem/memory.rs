@@ -3,7 +3,11 @@
 //! In: turns, questions. Out: proof that turns are durable, evidence, and the problems of the background threads, as
 //! values. A write never waits for a model. Every method can be called from any thread.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Instant,
+};
 
 use crossbeam_channel::Sender;
 
@@ -11,11 +15,12 @@ use super::{
     PipelineDriver,
     background_tasks::BackgroundTasks,
     status::{MemoryEvent, MemoryStatus},
-    turn_locator::{TurnLocator, TurnPage, TurnPageRequest, TurnSpan},
+    turn_locator::{SessionSpan, TurnLocator, TurnPage, TurnPageRequest, TurnSpan},
+    verdict_reader::follow_verdicts,
 };
 use erasure::{DurableDeletion, RetentionStatus, check_forgetting};
 use ingest::{ExtractionOrderSender, LiveSourceEvent, LiveSourceOptions, follow_source};
-use logs::{Log, Topic, WritePosition, partition_of};
+use logs::{Log, Topic, VerdictReceiver, WritePosition, partition_of};
 use memory::index::EdgeChanges;
 use models::embed::EmbedderPool;
 use pipeline::{Cancellation, PipelineError, Progress};
@@ -23,7 +28,7 @@ use replica::{QueryQueue, QueryRequest, Replica};
 use sources::live::WebhookDelivery;
 use types::{
     config::{ForgetSettings, LLM, LogKind, Pipeline},
-    model::{Bank, DeadLetter, Evidence, Selector, TurnEvent},
+    model::{Bank, DeadLetter, Evidence, Metadata, Selector, TurnEvent},
 };
 
 /// A memory that stays open. The main page of this crate has an example.
@@ -107,7 +112,31 @@ impl Memory {
         for (index, event) in events.iter().enumerate() {
             event.check().map_err(|problem| PipelineError::Turn { index, problem })?;
         }
-        Ok(self.log.append_turns(&events)?)
+        let is_group = events.iter().any(|event| matches!(event, TurnEvent::Conditional(write) if write.count > 1));
+        Ok(if is_group { self.log.append_together(&events)? } else { self.log.append_turns(&events)? })
+    }
+
+    /// Waits for the verdict on the conditional records of a request, which are written next.
+    #[must_use]
+    pub fn await_verdict(&self, request: &str) -> VerdictReceiver {
+        self.log.outcomes().await_verdict(request)
+    }
+
+    /// Makes the verdicts on requests about these banks arrive here, whichever process extracts the banks. Called
+    /// before their records are written.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`], [`PipelineError::Thread`].
+    pub fn follow_verdicts(&self, banks: &BTreeSet<Bank>, requests: &[String]) -> Result<(), PipelineError> {
+        // A log in a directory has one process, which tells its own verdicts.
+        if self.log.erasable().is_some() {
+            return Ok(());
+        }
+        let partitions: BTreeSet<u32> = banks.iter().map(|bank| partition_of(bank, self.log.partitions())).collect();
+        for partition in partitions {
+            follow_verdicts(&self.log, partition, requests)?;
+        }
+        Ok(())
     }
 
     /// Follows a live source until `stop`; see [`follow_source`].
@@ -210,6 +239,24 @@ impl Memory {
         self.places.by_ids(&*self.log, bank, ids)
     }
 
+    /// Adds to each excerpt of an answer the metadata of its turn, as they are now. Reads what [`Self::turns_by_ids`]
+    /// does.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn add_metadata(&self, evidence: &mut Evidence) -> Result<(), PipelineError> {
+        let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
+        let ids: BTreeSet<String> = excerpts.map(|excerpt| excerpt.turn.clone()).collect();
+        let ids: Vec<String> = ids.into_iter().collect();
+        let held = self.turns_by_ids(&evidence.question.bank, &ids)?;
+        let metadata: BTreeMap<&str, &Metadata> =
+            held.iter().filter_map(|held| Some((held.turn.turn.as_str(), held.turn.metadata.as_ref()?))).collect();
+        for excerpt in evidence.units.iter_mut().flat_map(|unit| &mut unit.excerpts) {
+            excerpt.metadata = metadata.get(excerpt.turn.as_str()).map(|metadata| (*metadata).clone());
+        }
+        Ok(())
+    }
+
     /// A page of the turns of some banks. Reads what [`Self::turns_by_ids`] does.
     ///
     /// # Errors
@@ -225,6 +272,35 @@ impl Memory {
     /// As [`Self::turns`].
     pub fn span_of_turns(&self, bank: &Bank) -> Result<Option<TurnSpan>, PipelineError> {
         self.places.span(&*self.log, bank)
+    }
+
+    /// The sessions of a bank whose names begin with `prefix`, from the name `from` on, at most `limit`, by name. Reads
+    /// only the records that [`Self::turns_by_ids`] calls new.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn sessions(
+        &self,
+        bank: &Bank,
+        prefix: &str,
+        from: &str,
+        limit: usize,
+    ) -> Result<Vec<SessionSpan>, PipelineError> {
+        self.places.sessions(&*self.log, bank, prefix, from, limit)
+    }
+
+    /// As [`Self::sessions`], of a log without an open memory.
+    ///
+    /// # Errors
+    /// As [`Self::sessions`].
+    pub fn sessions_of(
+        log: &dyn Log,
+        bank: &Bank,
+        prefix: Option<&str>,
+        from: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<SessionSpan>, PipelineError> {
+        TurnLocator::default().sessions(log, bank, prefix.unwrap_or_default(), from.unwrap_or_default(), limit)
     }
 
     /// `[forget]` of the pipeline.

@@ -509,6 +509,10 @@ impl SourceLog for SlowLog {
     fn deletions(&self) -> &logs::DeletionRegistry {
         self.log.deletions()
     }
+
+    fn outcomes(&self) -> &logs::WriteOutcomeRegistry {
+        self.log.outcomes()
+    }
 }
 
 impl Log for SlowLog {

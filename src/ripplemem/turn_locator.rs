@@ -1,24 +1,26 @@
 //! Where a bank's turns are in the log: to read a page of turns, or one turn, only the records that hold them are read.
 //!
 //! In: a log, banks. Out: pages of their turns, turns by their ids, the number of turns with the first and the last
-//! time. For each requested bank, memory holds the key and the offset of every record, and the time and a hash of the
-//! id of every turn. It holds no words. Every call reads all keys of its banks, and the records that are new since the
+//! time, its sessions with their titles. For each requested bank, memory holds the key and the offset of every record,
+//! the time, the session and a hash of the id of every turn, and titles. It holds no words of a turn. Every call reads all keys of its banks, and the records that are new since the
 //! last call; the first call for a bank reads every record. An answer is as of one moment.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{
     cell::RefCell,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
     ops::{ControlFlow, RangeInclusive},
     sync::{Arc, Mutex},
 };
 
-use logs::{Log, partition_of};
+use logs::{Log, LogRecord, partition_of};
+use memory::window::{TITLE_SESSION, session_title};
 use pipeline::{PipelineError, StoredTurn, stored_turns, turns_of_record};
 use types::{
     model::{Bank, EventTime, MemoryKey},
+    record_value::turns_of,
     sync,
 };
 
@@ -58,10 +60,22 @@ pub struct TurnSpan {
     pub last: EventTime,
 }
 
+/// A session of a bank that its turns or a title name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSpan {
+    /// Its name.
+    pub session: String,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// Its turns; `None` if it has only a title.
+    pub turns: Option<TurnSpan>,
+}
+
 /// A turn of a record.
 struct TurnLocation {
     time: EventTime,
     id_hash: u64,
+    session: Option<Arc<str>>,
 }
 
 /// A live record with turns.
@@ -69,6 +83,8 @@ struct RecordLocation {
     key: Vec<u8>,
     offset: u64,
     turns: Box<[TurnLocation]>,
+    /// The session whose title it holds, and the title.
+    title: Option<(String, String)>,
 }
 
 /// The records of a bank, by key.
@@ -146,6 +162,46 @@ impl TurnLocator {
         Ok(all().min().zip(all().max()).map(|(first, last)| TurnSpan { count: all().count(), first, last }))
     }
 
+    /// The sessions of a bank whose names begin with `prefix`, from the name `from` on, at most `limit`, by name.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub(super) fn sessions(
+        &self,
+        log: &dyn Log,
+        bank: &Bank,
+        prefix: &str,
+        from: &str,
+        limit: usize,
+    ) -> Result<Vec<SessionSpan>, PipelineError> {
+        let places = self.of_bank(log, bank)?;
+        let first = prefix.max(from);
+        let passes = |session: &str| session.starts_with(prefix) && session >= first;
+        let mut found: BTreeMap<&str, (Option<&str>, Option<TurnSpan>)> = BTreeMap::new();
+        for record in places.iter() {
+            if let Some((session, title)) = record.title.as_ref().filter(|(session, _)| passes(session)) {
+                found.entry(session).or_default().0 = Some(title);
+            }
+            for turn in &record.turns {
+                let Some(session) = turn.session.as_deref().filter(|session| passes(session)) else { continue };
+                let span = &mut found.entry(session).or_default().1;
+                let time = turn.time;
+                *span = Some(match span {
+                    None => TurnSpan { count: 1, first: time, last: time },
+                    Some(TurnSpan { count, first, last }) => {
+                        TurnSpan { count: *count + 1, first: time.min(*first), last: time.max(*last) }
+                    }
+                });
+            }
+        }
+        let view = |(session, (title, turns)): (&str, (Option<&str>, Option<TurnSpan>))| SessionSpan {
+            session: session.to_owned(),
+            title: title.map(str::to_owned),
+            turns,
+        };
+        Ok(found.into_iter().take(limit).map(view).collect())
+    }
+
     /// Where all turns of some banks are now.
     fn places(&self, log: &dyn Log, banks: &[Bank]) -> Result<Vec<BankLocations>, PipelineError> {
         banks.iter().map(|bank| self.of_bank(log, bank)).collect()
@@ -167,13 +223,20 @@ impl TurnLocator {
             self.note_read();
             match turns_of_record(record) {
                 Ok(turns) => {
+                    // Most turns of a record have the session of the one before.
+                    let mut last: Option<Arc<str>> = None;
                     let place = |held: (u32, StoredTurn)| {
                         let turn = &held.1.turn;
-                        TurnLocation { time: turn.time, id_hash: hash(&turn.turn) }
+                        let name = turn.session.as_deref();
+                        if last.as_deref() != name {
+                            last = name.map(Arc::from);
+                        }
+                        TurnLocation { time: turn.time, id_hash: hash(&turn.turn), session: last.clone() }
                     };
                     let turns = turns.map(place).collect();
                     let (key, offset) = (record.key.clone(), record.offset);
-                    found.borrow_mut().push(Arc::new(RecordLocation { key, offset, turns }));
+                    let title = title_of(record);
+                    found.borrow_mut().push(Arc::new(RecordLocation { key, offset, turns, title }));
                     ControlFlow::Continue(())
                 }
                 Err(error) => {
@@ -234,6 +297,16 @@ impl TurnLocator {
         #[cfg(test)]
         self.records_read.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The session whose title a record holds, and the title.
+fn title_of(record: &LogRecord) -> Option<(String, String)> {
+    let key = MemoryKey::from_bytes(&record.key).ok()?;
+    if key.window.session.0 != TITLE_SESSION {
+        return None;
+    }
+    let turns = turns_of(record.value.as_deref()?).ok()?;
+    turns.iter().find_map(|of| session_title(&of.turn)).map(|(session, title)| (session.to_owned(), title.to_owned()))
 }
 
 /// Where a page begins and ends.

@@ -27,6 +27,8 @@ pub(super) struct AllowedHosts {
     names: Option<Arc<[String]>>,
     /// Whether links on other sites may lead here.
     takes_links: bool,
+    /// The origins whose pages may ask.
+    origins: Arc<[String]>,
 }
 
 impl AllowedHosts {
@@ -43,7 +45,17 @@ impl AllowedHosts {
             // A client leaves out the port if it is that of the scheme, and a proxy may, too.
             names.push(name);
         }
-        Self { names: Some(names.into()), takes_links: false }
+        Self { names: Some(names.into()), takes_links: false, origins: Arc::default() }
+    }
+
+    /// The same names, where pages of these origins may ask, too.
+    pub(super) fn with_origins(self, origins: &[String]) -> Self {
+        Self { origins: origins.into(), ..self }
+    }
+
+    /// Whether the settings name an origin whose pages may ask.
+    pub(super) fn names_origin(&self, origin: &str) -> bool {
+        self.origins.iter().any(|named| named == origin)
     }
 
     /// The same names, for a page to which links on other sites may lead: the page does nothing but show itself.
@@ -55,7 +67,11 @@ impl AllowedHosts {
     /// The names of an address for monitoring. If other machines reach it, any name is allowed: a monitoring system
     /// chooses the name, and a page of another site may see what is shown there.
     pub(super) fn for_monitoring(address: SocketAddr, more: &[String]) -> Self {
-        if address.ip().is_loopback() { Self::of(address, more) } else { Self { names: None, takes_links: false } }
+        if address.ip().is_loopback() {
+            Self::of(address, more)
+        } else {
+            Self { names: None, takes_links: false, origins: Arc::default() }
+        }
     }
 
     /// Why a request is refused, if it is. A proxy in front might read another one of two headers, or the target
@@ -75,7 +91,8 @@ impl AllowedHosts {
                  name of http.hosts",
             );
         }
-        let mut of_pages = all(header::ORIGIN).map(|origin| origin.split_once("://").map(|(_, host)| host));
+        let of_others = all(header::ORIGIN).filter(|origin| !self.names_origin(origin));
+        let mut of_pages = of_others.map(|origin| origin.split_once("://").map(|(_, host)| host));
         // A browser sends no origin if a page only shows something, such as a picture, but it sends this header.
         let has_origin = all(header::ORIGIN).count() > 0;
         let is = |value: &str, known: &str| value.eq_ignore_ascii_case(known);

@@ -6,7 +6,11 @@
 use std::time::Duration;
 
 use serde::{Serialize, de::DeserializeOwned};
-use ureq::{Agent, Body, RequestBuilder, http::Response, typestate::WithoutBody};
+use ureq::{
+    Agent, Body, RequestBuilder,
+    http::Response,
+    typestate::{WithBody, WithoutBody},
+};
 
 use super::{HttpAddress, api::ApiProblem};
 
@@ -59,12 +63,29 @@ impl MemoryHttpClient {
     /// # Errors
     /// [`MemoryHttpError`].
     pub fn post<R: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<R, MemoryHttpError> {
+        self.send(self.agent.post(self.url(path)), path, body)
+    }
+
+    /// As [`Self::post`], with the method PUT.
+    ///
+    /// # Errors
+    /// [`MemoryHttpError`].
+    pub fn put<R: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<R, MemoryHttpError> {
+        self.send(self.agent.put(self.url(path)), path, body)
+    }
+
+    fn send<R: DeserializeOwned>(
+        &self,
+        request: RequestBuilder<WithBody>,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<R, MemoryHttpError> {
         let url = self.url(path);
         let body = serde_json::to_vec(body).map_err(|e| MemoryHttpError::Form {
             url: url.clone(),
             problem: format!("the request is not JSON: {e}"),
         })?;
-        let request = self.shown(self.agent.post(&url)).header("Content-Type", "application/json");
+        let request = self.shown(request).header("Content-Type", "application/json");
         read(url, request.send(&body))
     }
 

@@ -357,6 +357,7 @@ fn count(metrics: &Metrics, committed: &CommittedTransaction) {
     metrics.events.inc_by(committed.events);
     metrics.rejects.inc_by(committed.rejects);
     metrics.not_kept.inc_by(committed.not_kept);
+    metrics.stale.inc_by(committed.stale);
     metrics.dead_letters.inc_by(committed.dead_letters);
     metrics.forwards.inc_by(committed.forwards);
     metrics.firings.inc_by(committed.windows);

@@ -80,6 +80,8 @@ pub struct Metrics {
     pub rejects: Counter,
     /// Turns that were not kept because they had been deleted before.
     pub not_kept: Counter,
+    /// Records that changed nothing because a newer version or a deletion stands.
+    pub stale: Counter,
     /// Dead letters written: rejected events, records that no source could read, replies that could not be used.
     pub dead_letters: Counter,
     /// Events forwarded to their bank's partition.
@@ -211,6 +213,11 @@ impl Metrics {
             not_kept: named!(
                 "turns_not_kept",
                 "Turns that were not kept because they had been deleted before",
+                Counter::default()
+            ),
+            stale: named!(
+                "records_stale",
+                "Records that changed nothing because a newer version or a deletion stands",
                 Counter::default()
             ),
             dead_letters: named!("dead_letters", "Dead letters written", Counter::default()),

@@ -21,8 +21,8 @@ use super::{
     store::SnapshotStore,
     update_tables::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
 };
-use memory::index::{GraphChoice, LiveUnit, RecordKey, RecordUnits};
-use types::model::{Bank, MemoryKey, UnitId, WindowState, WindowTurn};
+use memory::index::{GraphChoice, LiveUnit, RecordKey, RecordUnits, TurnFactTable};
+use types::model::{Bank, MemoryKey, Statement, UnitId, WindowState, WindowTurn};
 
 /// How many times the newest snapshot is tried if its writer replaces it during the restore.
 const ATTEMPTS: usize = 3;
@@ -410,10 +410,7 @@ impl LogSnapshots {
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            let columns =
-                [&HeadColumns::COLUMNS[..], &["append_time", "turn", "state", "deleted", "extractor"]].concat();
-            let columns = if scope.window_turns { &[][..] } else { &columns };
-            for batch in batches(file.read(&self.store)?, columns).map_err(unfit)? {
+            for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
                 let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
                 let mut at = None;
@@ -432,8 +429,11 @@ impl LogSnapshots {
                         of.names.push(turns.name(row).to_owned());
                         of.filled |= !turns.deleted(row).map_err(unfit)?;
                         turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
+                        of.statements.extend(turns.statements(row).map_err(unfit)?);
+                        let turn = turns.turn(&of.key.bank, row).map_err(unfit)?;
+                        of.facts.add(&turn, &of.key.window.session.0, &of.extractor);
                         if scope.window_turns {
-                            of.window_turns.push(turns.turn(&of.key.bank, row).map_err(unfit)?);
+                            of.window_turns.push(turn);
                         }
                     }
                 }
@@ -460,19 +460,29 @@ impl LogSnapshots {
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.filled = true;
                         let unit = units.unit(row).map_err(unfit)?;
-                        let unit =
-                            LiveUnit::new(&unit, &of.key.window.session.0, manifest.dimensions).map_err(|problem| {
-                                SnapshotError::Unfit { place: self.store.place().to_owned(), problem }
-                            })?;
+                        let unfit = |problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem };
+                        let session = &of.key.window.session.0;
+                        let unit = LiveUnit::new(&unit, session, manifest.dimensions, &of.facts).map_err(unfit)?;
                         of.units.push(Arc::new(unit));
                     }
                 }
             }
         }
         let restored = live.records.into_iter().map(|record| {
-            let SegmentRecord { key, since, append_ms, closes, names: turns, filled, window_turns, extractor, units } =
-                record;
-            let extraction = Arc::new(RecordUnits::of(closes, units));
+            let SegmentRecord {
+                key,
+                since,
+                append_ms,
+                closes,
+                names: turns,
+                filled,
+                window_turns,
+                facts,
+                extractor,
+                statements,
+                units,
+            } = record;
+            let extraction = Arc::new(RecordUnits::of(closes, units, statements, facts));
             RestoredRecord { key, since, append_ms, turns, filled, window_turns, extractor, extraction }
         });
         Ok(restored.collect())
@@ -523,8 +533,12 @@ struct SegmentRecord {
     filled: bool,
     /// The turns themselves, if requested.
     window_turns: Vec<WindowTurn>,
-    /// The extractor of its units, if turns were requested.
+    /// What selectors compare of its turns.
+    facts: TurnFactTable,
+    /// The extractor of its units.
     extractor: String,
+    /// What its turns state.
+    statements: Vec<Statement>,
     /// Converted one by one: in their stored form, the vectors of all of them would take several times the memory.
     units: Vec<Arc<LiveUnit>>,
 }
@@ -555,7 +569,9 @@ impl SegmentRecords<'_> {
             names: Vec::new(),
             filled: false,
             window_turns: Vec::new(),
+            facts: TurnFactTable::default(),
             extractor: String::new(),
+            statements: Vec::new(),
             units: Vec::new(),
         });
         Some(self.records.len() - 1)

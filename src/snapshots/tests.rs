@@ -15,8 +15,8 @@ use super::{
 };
 use memory::index::{ChoiceChanges, GraphChoice};
 use types::model::{
-    Bank, Channel, Cues, EventTime, Language, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Score, SessionId,
-    TextFeatures, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
+    Bank, Channel, Cues, EventTime, Language, MemoryKey, MemoryRecord, Metadata, ModelRef, SCHEMA_VERSION, Score,
+    SessionId, TextFeatures, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
 };
 
 /// A store in memory whose calls fail as planned.
@@ -101,6 +101,8 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
                 thread: None,
                 reply_to: (n == 1).then(|| names(0)),
                 attachments,
+                metadata: (n == 1).then(|| Metadata::from_json(r#"{"a":[1.0,"kite"]}"#)).flatten(),
+                recall: n != 1 || version % 2 == 0,
             };
             WindowTurn {
                 turn: Arc::new(turn),
@@ -108,6 +110,7 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
                 context: n == 0 && version.is_multiple_of(2),
                 deleted: is_deleted,
                 source_offset: version * 10 + n,
+                stored: None,
             }
         })
         .collect();
@@ -153,6 +156,7 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
         model: ModelRef { name: "m".to_owned(), hash: "h".to_owned() },
         units: units.collect(),
         turns,
+        statements: None,
     }
 }
 

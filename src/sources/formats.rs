@@ -35,6 +35,7 @@ pub const FORMATS: &[SourceFormat] = &[
     irc::FORMAT,
     matrix::FORMAT,
     messenger::FORMAT,
+    transcripts::AGENTS,
     transcripts::CLAUDE_CODE,
     transcripts::CODEX,
     transcripts::GEMINI_CLI,
@@ -52,10 +53,14 @@ pub const FORMATS: &[SourceFormat] = &[
     transcripts::SILLYTAVERN,
     transcripts::CURSOR,
     transcripts::GOOSE,
+    transcripts::ZED,
 ];
 
 /// The name that stands for recognising the format from the file.
 pub const AUTO: &str = "auto";
+
+/// The name of the format of a home directory with agents' transcripts.
+pub const AGENTS: &str = transcripts::AGENTS.name;
 
 /// The format with this name.
 ///
@@ -167,6 +172,12 @@ fn format_of(
                 Err(SourceError::Settings { key: "format", problem })
             }
         };
+    }
+    if let Some(named) = named
+        && named.name == AGENTS
+    {
+        // A home directory is not walked to recognise it.
+        return Ok((named, true, Vec::new()));
     }
     let sample = FileSample::of(&settings.path)?;
     let archives = sample.archives();

@@ -109,7 +109,7 @@ impl JsonlSource {
         let time = match event {
             TurnEvent::Turn(turn) => turn.time,
             TurnEvent::Idle(idle) => idle.time,
-            TurnEvent::Deletion(_) | TurnEvent::SessionEnd(_) => return,
+            _ => return,
         };
         if self.file_bytes.is_none() {
             return;
@@ -290,6 +290,7 @@ mod tests {
                 TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
                 TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
                 TurnEvent::SessionEnd(s) => format!("{} ends {}", s.bank, s.session),
+                other => format!("{other:?}"),
             })
             .collect()
     }

@@ -82,6 +82,15 @@ pub struct BankSummary {
     pub speakers: BTreeMap<String, u64>,
     /// Programs that speak, with their turns.
     pub bots: BTreeMap<String, u64>,
+    /// Turns of coding agents' transcripts, by program.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, u64>,
+    /// Those of them that belong to branches that the person gave up: they are kept from recall.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub given_up: BTreeMap<String, u64>,
+    /// A directory in which they were said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The time of the first turn.
     pub first: Option<EventTime>,
     /// The time of the last turn.
@@ -138,7 +147,7 @@ impl SourceSummary {
                 self.deletions += 1;
                 self.banks.entry(deletion.bank.to_string()).or_default().deletions += 1;
             }
-            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => {}
+            _ => {}
         }
     }
 
@@ -162,6 +171,13 @@ impl SourceSummary {
             self.source
         )];
         let mut line = |name: &str, value: String| lines.push(format!("{name:<14}{value}"));
+        let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
+        for (program, turns) in self.banks.values().flat_map(|bank| &bank.programs) {
+            *programs.entry(program).or_default() += turns;
+        }
+        if !programs.is_empty() {
+            line("programs", counted(&programs));
+        }
         line("edits", self.edits.to_string());
         line("deletions", self.deletions.to_string());
         line("attachments", self.attachments.to_string());
@@ -205,6 +221,16 @@ impl BankSummary {
                 self.speakers.insert(turn.speaker.clone(), turns);
             }
         }
+        let text = |name: &str| turn.metadata.as_ref()?.fields().get(name)?.as_str().map(str::to_owned);
+        if let Some(program) = text("agent") {
+            if !turn.recall {
+                *self.given_up.entry(program.clone()).or_default() += turns;
+            }
+            *self.programs.entry(program).or_default() += turns;
+            if self.directory.is_none() {
+                self.directory = text("directory");
+            }
+        }
         self.first = Some(self.first.map_or(turn.time, |first| first.min(turn.time)));
         self.last = Some(self.last.map_or(turn.time, |last| last.max(turn.time)));
     }
@@ -218,6 +244,13 @@ impl BankSummary {
             "  {} sessions, {} threads, {} edits, {} deletions",
             self.sessions, self.threads, self.edits, self.deletions
         ));
+        if !self.programs.is_empty() {
+            let directory = self.directory.as_ref().map(|directory| format!(" in {directory}")).unwrap_or_default();
+            lines.push(format!("  {} programs{directory}: {}", self.programs.len(), most(&self.programs)));
+        }
+        if !self.given_up.is_empty() {
+            lines.push(format!("  of branches that were given up, kept from recall: {}", counted(&self.given_up)));
+        }
         for (what, speakers) in [("speakers", &self.speakers), ("bots", &self.bots)] {
             if !speakers.is_empty() {
                 lines.push(format!("  {} {what}: {}", speakers.len(), most(speakers)));

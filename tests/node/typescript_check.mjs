@@ -10,17 +10,17 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import {
+  bankName,
   BusyError,
-  callTool,
+  ConflictError,
   DeniedError,
   InvalidError,
-  readContext,
   RippleMem,
   RippleMemError,
-  TOOLS,
   UnknownBankError,
   UnreachableError,
 } from "../../clients/typescript/dist/index.js";
+import { callTool, readContext, TOOLS } from "../../clients/typescript/dist/tools.js";
 
 const TURNS = [
   {
@@ -151,8 +151,7 @@ async function each_call(url) {
   assert.deepEqual(await memory.forgets({ bank: "acme/other" }), []);
   assert.equal((await memory.forgets()).length, 3);
   assert.equal((await memory.turns(dora)).turns.length, 0);
-  await refused(InvalidError, () => memory.forgetTurns({}), "select");
-  await refused(InvalidError, () => memory.turns({ speakers: ["a", "b"] }), "listed by one speaker");
+  await refused(InvalidError, () => memory.forgetTurns({}), "nothing is named");
   await memory.endSession("monday");
   const status = await memory.status();
   assert.ok(status.version && status.problem == null && status.behind >= 0, JSON.stringify(status));
@@ -186,6 +185,106 @@ async function circumstances(url) {
   assert.ok(beside.flat.meaning.units[0].turns.length && beside.flat.words.units[0].score > 0);
   assert.equal((await memory.ask("Where is the violin?")).flat ?? undefined, undefined);
   await refused(InvalidError, () => memory.ask("Where is the violin?", { profile: "papers" }), "paper-longmemeval");
+}
+
+/** Metadata, versions that the service chooses, conditions, and writes that stand or fall together. */
+async function writes(url) {
+  const memory = new RippleMem(url, { bank: "writes" });
+  // Lists have what is reflected.
+  const write = (turns, options = {}) => memory.remember(turns, { waitMs: 10_000, ...options });
+  const turn = { turn: "1", speaker: "Ann", text: "I keep my kayak in the boathouse.", time };
+  const metadata = { n: 1, deep: { list: [1.5, "a", null, true], big: 9007199254740991 } };
+  const first = await write({ ...turn, version: "next", metadata });
+  assert.deepEqual(first.versions, { 1: 1 });
+  // The same again keeps its version; other content has the next one.
+  assert.deepEqual((await write({ ...turn, version: "next", metadata })).versions, { 1: 1 });
+  assert.deepEqual((await write({ ...turn, version: "next", metadata: { n: 2 } })).versions, { 1: 2 });
+  assert.deepEqual((await write({ ...turn, version: "next", metadata })).versions, { 1: 3 });
+  const [held] = (await memory.turns({ turns: ["1"] })).turns;
+  assert.deepEqual([held.version, held.metadata, held.recall ?? true], [3, metadata, true]);
+  assert.ok(held.first_stored_ms <= held.stored_ms && Math.abs(held.stored_ms - Date.now()) < 60_000, JSON.stringify(held));
+  // A condition that does not hold writes nothing, and says what stands.
+  const conflict = await refused(ConflictError, () => write({ ...turn, text: "Other.", expected_version: 2 }));
+  assert.deepEqual([conflict.code, conflict.status, conflict.problem.turn, conflict.problem.version], ["conflict", 409, "1", 3]);
+  assert.deepEqual((await write({ ...turn, text: "It is in the cellar.", expected_version: 3 })).versions, { 1: 4 });
+  await refused(ConflictError, () => write({ ...turn, expected_version: 0 }));
+  await refused(ConflictError, () => memory.forget("1", { expectedVersion: 3 }));
+  // Together: the second one is refused, so the first one is not there.
+  const other = { ...turn, turn: "2", expected_version: 0 };
+  await refused(ConflictError, () => write([other, { ...turn, expected_version: 1 }], { together: true }));
+  assert.deepEqual((await memory.turns({ turns: ["2"] })).turns, []);
+  const gone = { type: "deletion", turn: "1", version: "next", expected_version: 4 };
+  const both = await write([other, gone], { together: true });
+  assert.equal(both.versions["2"], 1);
+  assert.deepEqual((await memory.turns()).turns.map(({ turn }) => turn), ["2"]);
+  // What was deleted with a version returns; absent is version 0.
+  assert.ok((await write({ ...turn, expected_version: 0 })).versions["1"] > both.versions["1"]);
+  // An older version changes nothing, and is named; what was forgotten stays forgotten.
+  assert.deepEqual((await write({ ...turn, text: "Old.", version: 1 })).stale, ["1"]);
+  await memory.forget("2");
+  assert.deepEqual((await write({ ...turn, turn: "2", version: "next" })).forgotten, ["2"]);
+  // Of writers that all expect the same, one succeeds.
+  const tried = await Promise.allSettled(
+    [0, 1, 2, 3, 4, 5].map((n) => write({ ...turn, turn: "race", text: `Writer ${n}.`, expected_version: 0 })),
+  );
+  assert.equal(tried.filter(({ status }) => status === "fulfilled").length, 1);
+  assert.ok(tried.every(({ reason }) => !reason || reason instanceof ConflictError), JSON.stringify(tried));
+  // What is not to be recalled is kept and listed, and never quoted.
+  await write({ ...turn, turn: "silent", text: "The violin is at the luthier.", recall: false });
+  assert.deepEqual((await memory.turns({ turns: ["silent"] })).turns.map(({ text, recall }) => [text, recall]), [["The violin is at the luthier.", false]]);
+  assert.doesNotMatch((await memory.ask("Where is the violin?")).context, /luthier/);
+}
+
+/** One form of selector chooses turns for questions, lists and deletions. */
+async function selectors(url) {
+  const memory = new RippleMem(url, { bank: "selectors" });
+  const said = (turn, session, metadata, kind = "person") => ({ turn, speaker: "Ann", kind, text: `My ${turn} is red.`, time: new Date(1_700_000_000_000 + Number(metadata.n) * 1_000), session, metadata });
+  await memory.remember([
+    said("kayak", "trips.lisbon.", { n: 1, tags: ["sea"], ok: true }),
+    said("violin", "trips.porto.", { n: 2, tags: [], ok: false }),
+    said("accordion", "music.", { n: 3, name: "Marta" }, "assistant"),
+    said("bicycle", "trip", { n: 4 }),
+  ], { waitMs: 10_000 });
+  const ids = async (where, options = {}) => (await memory.turns(where, { order: "oldest", ...options })).turns.map(({ turn }) => turn);
+  const condition = (metadata) => ids({ metadata });
+  assert.deepEqual(await ids(), ["kayak", "violin", "accordion", "bicycle"]);
+  assert.deepEqual(await ids({ session_prefix: "trips." }), ["kayak", "violin"]);
+  assert.deepEqual(await ids({ kinds: ["assistant"] }), ["accordion"]);
+  assert.deepEqual(await ids({ turns: ["bicycle", "kayak", "none"] }), ["kayak", "bicycle"]);
+  assert.deepEqual(await condition({ path: ["n"], in: [1, 4] }), ["kayak", "bicycle"]);
+  assert.deepEqual(await condition({ all: [{ path: ["n"], gt: 1 }, { path: ["n"], lte: 3 }] }), ["violin", "accordion"]);
+  assert.deepEqual(await condition({ any: [{ path: ["tags"], has: "sea" }, { path: ["name"], eq: "Marta" }] }), ["kayak", "accordion"]);
+  assert.deepEqual(await condition({ not: { path: ["ok"], eq: true } }), ["violin", "accordion", "bicycle"]);
+  assert.deepEqual(await condition({ path: ["ok"], exists: false }), ["accordion", "bicycle"]);
+  await refused(InvalidError, () => condition({ path: ["n"], near: 1 }), "near");
+  const { next } = await memory.turns({ session_prefix: "trips." }, { limit: 1 });
+  assert.deepEqual(await ids({ session_prefix: "trips." }, { order: "latest", limit: 1, before: next }), ["kayak"]);
+  // Before the choice, not after it.
+  const where = { metadata: { path: ["n"], gte: 2 }, session_prefix: "trips." };
+  const evidence = await memory.ask("What is red?", { where, near: 5, metadata: true });
+  assert.deepEqual(evidence.units[0].excerpts[0].metadata, { n: 2, tags: [], ok: false });
+  assert.deepEqual(evidence.units.flatMap(({ sources }) => sources), ["violin"]);
+  assert.deepEqual((await first(memory.subscribe("What is red?", { where }))).units.flatMap(({ sources }) => sources), ["violin"]);
+  const { sessions } = await memory.sessions({ prefix: "trip" });
+  assert.deepEqual(sessions.map(({ session, turns }) => [session, turns]), [["trip", 1], ["trips.lisbon.", 1], ["trips.porto.", 1]]);
+  const page = await memory.sessions({ limit: 1 });
+  assert.deepEqual([page.sessions.map(({ session }) => session), (await memory.sessions({ start: page.next })).sessions.length], [["music."], 3]);
+  await memory.nameSession("music.", "What Ann plays");
+  assert.equal((await memory.sessions({ prefix: "music" })).sessions[0].title, "What Ann plays");
+  const forgotten = await memory.forgetTurns({ session: "music." });
+  assert.ok(forgotten.turns === 1 && forgotten.gone, JSON.stringify(forgotten));
+  assert.ok(!(await memory.sessions()).sessions.some(({ session, turns }) => session === "music." && turns));
+}
+
+/** Names of banks are those of the Python client, and the service takes them. */
+async function names(url) {
+  const vectors = JSON.parse(await readFile(new URL("../data/bank_names.json", import.meta.url), "utf8"));
+  assert.ok(vectors.length >= 12);
+  for (const { parts, name } of vectors) {
+    assert.equal(bankName(...parts), name);
+    assert.equal((await new RippleMem(url, { bank: name }).ask("Who?")).notice.code, "empty_bank");
+  }
+  for (const wrong of [[], [""], ["a", ""], ["\ud83d"], [1]]) assert.throws(() => bankName(...wrong), /bankName|malformed|URI/);
 }
 
 /** What was said on several lines, or with half a character, is stored, quoted and followed. */
@@ -393,6 +492,17 @@ async function retries() {
   assert.deepEqual(await breaking.banks(), []);
   await refused(RippleMemError, () => breaking.banks(), "HTTP 200: <html>");
   assert.equal(broken.asked.length, 4);
+  // A write on a condition whose answer is lost may have been written: it is sent once.
+  const lost = await answering((response) => response.destroy());
+  const writing = new RippleMem(lost.url, { bank: "b" });
+  const turn = { ...TURNS[0], text: 'She said: {"expected_version": 1}' };
+  await refused(UnreachableError, () => writing.remember({ ...turn, expected_version: 0 }));
+  await refused(UnreachableError, () => writing.remember([turn, { ...turn, turn: "2" }], { together: true }));
+  await refused(UnreachableError, () => writing.forget("1", { expectedVersion: 1 }));
+  assert.equal(lost.asked.length, 3);
+  await refused(UnreachableError, () => writing.remember(turn));
+  assert.equal(lost.asked.length, 6);
+  lost.end();
   broken.end();
   // A request is not sent again when its time is over, or when its caller gave it up.
   const stop = new AbortController();
@@ -516,7 +626,7 @@ async function resumes(_url, more) {
   }
 }
 
-const checks = { each_call, circumstances, texts, many_turns, following, events, in_words, past, problems, tools };
+const checks = { each_call, circumstances, names, selectors, texts, writes, many_turns, following, events, in_words, past, problems, tools };
 const others = { retries, follows, denied, resumes };
 const [url, name, more] = globalThis.process.argv.slice(2);
 await { ...checks, ...others }[name](url, more);

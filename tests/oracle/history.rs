@@ -7,6 +7,8 @@ use types::model::{
     TextRange, Unit, UnitId, UnitPart, Vector, WindowId, WindowState,
 };
 
+use super::profile::random_statements;
+
 /// Components of the vectors.
 pub(super) const DIMENSIONS: usize = 40;
 
@@ -88,7 +90,8 @@ impl History {
 }
 
 fn record(key: &MemoryKey, dice: &mut Dice) -> MemoryRecord {
-    let units = (0..1 + dice.below(4)).map(|i| unit(key, i as u32, dice)).collect();
+    let units: Vec<Unit> = (0..1 + dice.below(4)).map(|i| unit(key, i as u32, dice)).collect();
+    let statements = Some(random_statements(key, units[0].id.0));
     MemoryRecord {
         schema: SCHEMA_VERSION,
         bank: key.bank.clone(),
@@ -100,6 +103,7 @@ fn record(key: &MemoryKey, dice: &mut Dice) -> MemoryRecord {
         model: ModelRef { name: "random".into(), hash: "0".into() },
         turns: Vec::new(),
         units,
+        statements,
     }
 }
 

@@ -7,15 +7,17 @@
 mod familiarity;
 mod history;
 mod long_turns;
+mod profile;
 mod reference;
+mod selectors;
 
 use std::sync::Arc;
 
 use logs::partition_of;
 use memory::index::{
     CensusProbe, ChangeListeners, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, GraphCensus,
-    Neighbour, NeighbourhoodProbe, ProbedTime, RecordKey, RecordLoad, RecordUnits, ShardHandle, ShardThreadPool,
-    quantise,
+    Neighbour, NeighbourhoodProbe, ProbedTime, ProfileProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle,
+    ShardThreadPool, quantise,
 };
 use memory::language::question::LocalStretch;
 use types::{
@@ -25,6 +27,7 @@ use types::{
 
 pub(crate) use history::Dice;
 use history::{DIMENSIONS, History, Operation};
+use profile::ExpectedLine;
 use reference::Reference;
 
 /// Every answer of a memory to the probes.
@@ -35,6 +38,8 @@ struct Answers {
     familiar: Vec<FamiliarityResult>,
     candidates: Vec<FamiliarityResult>,
     neighbours: Vec<Vec<Neighbour>>,
+    /// The lines of each bank's profile.
+    profiles: Vec<Vec<ExpectedLine>>,
 }
 
 fn pipeline() -> Pipeline {
@@ -67,6 +72,7 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
                     semantic: 5,
                     lexical: 4,
                     cue: 4,
+                    matching: None,
                 })
                 .collect::<Vec<_>>()
         })
@@ -99,6 +105,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         limit: 9,
         candidates: 0,
         linked_units: 0,
+        matching: None,
     }
 }
 
@@ -127,6 +134,7 @@ fn walks(probe: &FirstHopProbe, hits: &[FirstHopHit], mixed: bool) -> Neighbourh
         target: probe.vector.iter().rev().copied().collect(),
         target_cues: probe.cues.clone(),
         itself: false,
+        matching: None,
     }
 }
 
@@ -204,7 +212,15 @@ fn play(
         .enumerate()
         .map(|(i, (p, h))| of(p.bank).neighbourhood(walks(p, h, i % 2 == 1)).unwrap().value)
         .collect();
-    Answers { census: memory.census(), hits, familiar, candidates, neighbours }
+    let lines = |bank: &Bank| {
+        let probe = ProfileProbe { bank: bank.key(), person: None };
+        let found = memory.of(bank).profile(probe).unwrap().value;
+        let mut lines: Vec<ExpectedLine> = found.iter().map(|line| ExpectedLine::from(&**line)).collect();
+        lines.sort();
+        lines
+    };
+    let profiles = history.banks.iter().map(lines).collect();
+    Answers { census: memory.census(), hits, familiar, candidates, neighbours, profiles }
 }
 
 fn check(seed: u64, operations: usize) {
@@ -215,6 +231,9 @@ fn check(seed: u64, operations: usize) {
 
     let reference = Reference::new(&history.live(), &pipeline(), Score::from_f64(THRESHOLD));
     assert_eq!(answers.census, reference.census(), "seed {seed}: units and edges equal the reference");
+    for (bank, lines) in history.banks.iter().zip(&answers.profiles) {
+        assert_eq!(*lines, profile::profile(reference.statements(bank)), "seed {seed}: the profile of {bank}");
+    }
     for (i, (probe, hits)) in probes.iter().zip(&answers.hits).enumerate() {
         for (channel, expected) in reference.first_hop(probe) {
             let got: Vec<_> = hits.iter().filter(|h| h.channel == channel).collect();

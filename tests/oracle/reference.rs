@@ -6,13 +6,14 @@ use std::{
 };
 
 use memory::index::{
-    CensusProbe, CueSet, EdgeChoice, FirstHopHit, FirstHopProbe, GraphCensus, GraphEdge, LiveUnit, Neighbour,
-    NeighbourhoodProbe, PathStep, RecordUnits, StructuralScorer, TermAnalyzer, UnitKey, VectorRows, dot_reference,
+    CensusProbe, CueSet, EdgeChoice, FirstHopHit, FirstHopProbe, GraphCensus, GraphEdge, LiveUnit, MatchingParts,
+    Neighbour, NeighbourhoodProbe, PathStep, RecordUnits, StructuralScorer, TermAnalyzer, UnitKey, VectorRows,
+    dot_reference,
 };
 use tantivy::fieldnorm::FieldNormReader;
 use types::{
     config::Pipeline,
-    model::{BankKey, Channel, MemoryKey, MemoryRecord, Score, UnitId, WindowState},
+    model::{Bank, BankKey, Channel, MemoryKey, MemoryRecord, Score, Statement, UnitId, WindowState},
 };
 
 use super::history::DIMENSIONS;
@@ -20,6 +21,7 @@ use super::history::DIMENSIONS;
 pub(super) struct Reference {
     pipeline: Pipeline,
     units: BTreeMap<UnitKey, Arc<LiveUnit>>,
+    statements: Vec<(BankKey, Statement)>,
     edges: BTreeSet<GraphEdge>,
     structural: StructuralScorer,
 }
@@ -50,17 +52,19 @@ impl Reference {
             .filter(|(_, r)| r.state == WindowState::Final)
             .map(|(k, _)| (k.bank.clone(), k.window.clone()))
             .collect();
-        let mut units = BTreeMap::new();
+        let (mut units, mut statements) = (BTreeMap::new(), Vec::new());
         for (key, record) in live {
             let hidden = record.state == WindowState::Open && closed.contains(&(key.bank.clone(), key.window.clone()));
             if !hidden {
+                let stated = record.statements.iter().flat_map(|of| &of.found);
+                statements.extend(stated.map(|of| (key.bank.key(), of.clone())));
                 for unit in RecordUnits::new(record, DIMENSIONS).unwrap().units {
                     units.insert(UnitKey { bank: key.bank.key(), id: unit.id }, unit);
                 }
             }
         }
         let structural = StructuralScorer::new(&pipeline.memory);
-        let mut this = Self { pipeline: pipeline.clone(), units, edges: BTreeSet::new(), structural };
+        let mut this = Self { pipeline: pipeline.clone(), units, statements, edges: BTreeSet::new(), structural };
         let mut edges = BTreeSet::new();
         for (key, unit) in &this.units {
             let semantic = this.bank(key.bank).filter(|o| o.id != key.id).filter_map(|o| {
@@ -87,6 +91,11 @@ impl Reference {
         }
         this.edges = edges;
         this
+    }
+
+    /// The visible statements of a bank.
+    pub(super) fn statements(&self, bank: &Bank) -> Vec<Statement> {
+        self.statements.iter().filter(|(of, _)| *of == bank.key()).map(|(_, of)| of.clone()).collect()
     }
 
     pub(super) fn census(&self) -> GraphCensus {
@@ -183,11 +192,15 @@ impl Reference {
         }
     }
 
-    fn steps(&self, bank: BankKey, from: UnitId) -> Vec<PathStep> {
+    /// The edges of a unit that a walk takes. What a selector does not take uses up no place.
+    fn steps(&self, bank: BankKey, from: UnitId, matching: Option<&MatchingParts>) -> Vec<PathStep> {
         let unit = &self.units[&UnitKey { bank, id: from }];
         let mut edges: Vec<(Channel, EdgeChoice)> = Vec::new();
         for edge in self.edges.iter().filter(|e| e.bank == bank && (e.a == from || e.b == from)) {
             let to = if edge.a == from { edge.b } else { edge.a };
+            if matching.is_some_and(|matching| !matching.takes_any(to)) {
+                continue;
+            }
             let other = &self.units[&UnitKey { bank, id: to }];
             edges.push((edge.channel, EdgeChoice::new(edge.weight, &unit.position, &other.position, to)));
         }
@@ -207,20 +220,21 @@ impl Reference {
 
     pub(super) fn neighbourhood(&self, probe: &NeighbourhoodProbe) -> Vec<Neighbour> {
         let product = |a: Score, b: Score| Score((i64::from(a.0) * i64::from(b.0) / i64::from(Score::ONE.0)) as i32);
+        let matching = probe.matching.as_deref();
         // By (channel, unit): (hops, −weight, path); the least is the best.
         let mut best: BTreeMap<(Channel, UnitId), (usize, i32, Vec<PathStep>)> = BTreeMap::new();
         for hop in 1..=2 {
             let mut next = Vec::new();
             if hop == 1 {
                 for anchor in &probe.anchors {
-                    for step in self.steps(probe.bank, *anchor) {
+                    for step in self.steps(probe.bank, *anchor, matching) {
                         next.push((step.weight, vec![step]));
                     }
                 }
             } else {
                 for (weight, path) in best.values().map(|(_, w, p)| (Score(-w), p.clone())).collect::<Vec<_>>() {
                     let last = path[path.len() - 1];
-                    for step in self.steps(probe.bank, last.to) {
+                    for step in self.steps(probe.bank, last.to, matching) {
                         if probe.mixed || step.channel == last.channel {
                             let mut path = path.clone();
                             path.push(step);

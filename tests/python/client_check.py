@@ -19,6 +19,8 @@ sys.path.insert(0, str(ROOT / "clients" / "python" / "src"))
 from ripplemem import (  # noqa: E402
     AsyncRippleMem,
     BusyError,
+    ConflictError,
+    Deletion,
     DeniedError,
     InvalidError,
     RippleMem,
@@ -27,6 +29,7 @@ from ripplemem import (  # noqa: E402
     Turn,
     UnknownBankError,
     UnreachableError,
+    bank_name,
     call_tool,
     read_context,
 )
@@ -82,6 +85,8 @@ def each_call(url, token):
         history = memory.history(limit=5)
         assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
         refused(InvalidError, lambda: memory.diff("0"), "snapshot")
+        known = memory.profile()
+        assert (known.lines, known.text, known.left_out) == ((), "", 0) or known.lines[0].turns, known
         held = memory.token()
         assert held.name is None and "read" in held.rights and held.banks == ("*",), held
         # The same turns again are the same turns.
@@ -259,6 +264,84 @@ def following(url, token):
             assert (await memory.explain("Who keeps bees in Porto?", unit=now.units[0].id)).quoted
 
     asyncio.run(go())
+
+
+def records(url, token):
+    """Metadata, selectors, conditions, sessions and lists, of both clients."""
+    said = [
+        Turn("k", "Ann", "I keep my kayak in the boathouse.", TURNS[0].time, "a.1", metadata={"n": 1, "deep": {"x": [1.5]}}),
+        Turn("v", "Bo", "The violin is at the luthier.", TURNS[1].time, "a.2", kind="assistant", metadata={"n": 2}),
+        Turn("t", "tool", "The kayak costs 900 kumquats.", "2024-05-06T09:02:00+01:00", "b", kind="tool", recall=False),
+    ]
+    first, second = (Selector(metadata={"path": ["n"], "eq": n}) for n in (1, 2))
+
+    async def asynchronously():
+        async with AsyncRippleMem(url, bank="records", token=token) as memory:
+            with_where = await memory.ask("Where is it?", where=second, metadata=True)
+            held = await memory.turns(Selector(session_prefix="a."), order="oldest")
+            listed = await memory.sessions(prefix="a.")
+            try:
+                await memory.forget("k", expected_version=7)
+            except ConflictError as error:
+                return with_where, held, listed, error
+        raise AssertionError("no ConflictError")
+
+    with RippleMem(url, bank="records", token=token) as memory:
+        written = memory.remember(*said, wait=10.0)
+        assert (written.turns, written.stale, written.reflected) == (3, (), True), written
+        evidence = memory.ask("Where is the kayak?", where=first, metadata=True)
+        (excerpt,) = [excerpt for unit in evidence.units for excerpt in unit.excerpts]
+        assert excerpt.turn == "k" and excerpt.metadata == said[0].metadata, evidence.raw
+        assert "kumquats" not in memory.ask("What does the kayak cost?").context
+        assert "violin" not in next(memory.subscribe("Where is it?", where=first)).units[0].restatement
+        assert memory.explain("Where is the kayak?", "v", where=first).failed, "another turn than those"
+        held = memory.turns(Selector(kinds=["tool"])).turns
+        assert [(one.turn, one.recall, one.kind, one.session) for one in held] == [("t", False, "tool", "b")], held
+        whole = memory.turns(Selector(turns=["k"])).turns[0]
+        assert whole.metadata == said[0].metadata and whole.version == 0 and whole.first_stored_ms <= whole.stored_ms
+        page = memory.turns(order="oldest", limit=2)
+        assert [one.turn for one in page.turns] == ["k", "v"] and page.more == 1
+        assert [one.turn for one in memory.turns(order="oldest", before=page.next).turns] == ["t"]
+        condition = {"all": [{"not": {"path": ["n"], "gt": 1}}, {"path": ["n"], "exists": True}]}
+        assert [one.turn for one in memory.turns(Selector(metadata=condition)).turns] == ["k"]
+        refused(InvalidError, lambda: memory.turns(Selector(metadata={"path": ["n"], "like": 1})), "like")
+        # The service chooses versions, and the same again changes nothing.
+        edit = Turn("k", "Ann", "I keep my kayak in the cellar.", TURNS[0].time, "a.1", version="next")
+        assert memory.remember(edit).versions == memory.remember(edit).versions == {"k": 1}
+        again = Turn("k", "Ann", "I keep it at home.", TURNS[0].time, "a.1", version="next", expected_version=0)
+        error = refused(ConflictError, lambda: memory.remember(again))
+        assert (error.turn, error.version, error.code, error.status) == ("k", 1, "conflict", 409), error
+        new = Turn("n", "Ann", "Something new.", TURNS[0].time, expected_version=0)
+        refused(ConflictError, lambda: memory.remember(new, Deletion("k", expected_version=3), together=True))
+        assert not memory.turns(Selector(turns=["n"])).turns, "all or nothing"
+        memory.remember(new, Deletion("k", version="next", expected_version=1), together=True, wait=10.0)
+        assert [one.turn for one in memory.turns(Selector(turns=["k", "n"])).turns] == ["n"]
+        assert memory.remember(Turn("k", "Ann", "Old words.", TURNS[0].time, version=1), wait=10.0).stale == ("k",)
+        memory.remember(edit, wait=10.0)
+        many = [Turn(str(n), "Ann", "x", TURNS[0].time) for n in range(1_001)]
+        refused(InvalidError, lambda: memory.remember(*many, together=True), "together")
+        listed = memory.sessions(limit=1)
+        assert (listed.sessions[0].session, listed.sessions[0].turns, listed.next) == ("a.1", 1, "a.2"), listed
+        memory.name_session("a.1", "Boats")
+        titles = {one.session: one.title for one in memory.sessions(start="a.1").sessions}
+        assert titles["a.1"] == "Boats" and titles["b"] is None, titles
+        evidence, held, listed, error = asyncio.run(asynchronously())
+        assert evidence.units[0].excerpts[0].metadata == {"n": 2} and [one.turn for one in held.turns] == ["k", "v"]
+        assert [one.title for one in listed.sessions] == ["Boats", None] and error.version == 3, (listed, error)
+        memory.forget("k", expected_version=3)
+        memory.forget_turns(Selector(session_prefix="a."))
+        assert [one.session for one in memory.sessions().sessions] != [], "turns without a session lie in one of their day"
+
+
+def names(_url, _token):
+    """Names of banks out of ids: the TypeScript client has the same."""
+    vectors = json.loads((ROOT / "tests" / "data" / "bank_names.json").read_text(encoding="utf-8"))
+    assert len(vectors) > 10
+    for vector in vectors:
+        assert bank_name(*vector["parts"]) == vector["name"] and len(vector["name"]) <= 128, vector
+    for parts in ((), ("",), ("a", ""), ("\ud83d",)):
+        refused(ValueError, lambda parts=parts: bank_name(*parts))
+    refused(TypeError, lambda: bank_name(1))
 
 
 def past(url, token):
@@ -453,15 +536,17 @@ def matches_the_document(_url, _token):
     from ripplemem.calls import Calls, Circumstances
 
     calls = Calls("b")
-    every = Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900, "paper", True)
+    every = Circumstances(TURNS[0].time, "Ann", [("Bo", "Yes.")], 900, "paper", True, Selector(session="s"), True, 3)
     made = [
-        *calls.remember(TURNS, None),
+        *calls.remember([*TURNS, Deletion("1")], None, True, 1.0),
         calls.end_session("s", None),
         calls.ask("Who?", None, "0:1", "7", every, 1.0),
-        calls.forget("1", None, 1.0),
+        calls.forget("1", None, 3, 1.0),
         calls.forget_turns(Selector(speakers=["Ann"], since=TURNS[0].time), None, True, "c", 1.0),
         calls.forgets("b"),
-        calls.turns(Selector(speakers=["Ann"], until=TURNS[0].time, session="s", thread="t"), "0:1", 3, None),
+        calls.turns(Selector(speakers=["Ann"], until=TURNS[0].time, session="s", thread="t"), "0:1", 3, "oldest", None),
+        calls.sessions("a", "b", 3, None),
+        calls.name_session("a", "b", None, 1.0),
         calls.banks(),
         calls.digest("b"),
         calls.status(),
@@ -471,6 +556,7 @@ def matches_the_document(_url, _token):
         calls.graph("0" * 16, 3, None),
         calls.history("7", 3, None),
         calls.diff("7", "9", None),
+        calls.profile("Ann", ["fact"], True, "7", 900, None),
         calls.counted_banks("a", "b", 3),
         calls.token(),
     ]
@@ -488,7 +574,7 @@ def matches_the_document(_url, _token):
 def main():
     url, check, *token = sys.argv[1:]
     checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, follows, denied]
-    checks += [past, events, circumstances, line_breaks, half_characters, matches_the_document]
+    checks += [records, names, past, events, circumstances, line_breaks, half_characters, matches_the_document]
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)
 

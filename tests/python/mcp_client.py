@@ -17,8 +17,8 @@ from mcp.client.subscriptions import SubscriptionLost
 
 # `initialize` and sessions; `server/discover` and neither.
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-TOOLS = ["remember", "recall", "answer", "evidence", "explain", "list", "show", "forget", "forget_turns", "status"]
-READ_ONLY = ["recall", "answer", "evidence", "explain", "list", "show", "status"]
+TOOLS = ["remember", "recall", "answer", "evidence", "explain", "profile", "list", "show", "forget", "forget_turns", "status"]
+READ_ONLY = ["recall", "answer", "evidence", "explain", "profile", "list", "show", "status"]
 FORMATS = {"date-time", "uri"}
 
 

@@ -277,6 +277,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The sessions of a bank by name, each with its title, the number of its turns, and the times of the first and the last. */
+        get: operations["sessions"];
+        /** @description Set the title of a session, which is kept until another one replaces it or the last turn of the session is deleted. */
+        put: operations["name_session"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/stats": {
         parameters: {
             query?: never;
@@ -353,13 +371,30 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The turns of a bank, the latest first, each as last edited. */
+        /** @description The turns of a bank, each as last edited. */
         get: operations["turns"];
         put?: never;
-        /** @description Write turns, edits, deletions and ends of sessions; answered when they are durable. A turn that is sent again, with the same id and version, changes nothing. */
+        /** @description Write turns, edits, deletions and ends of sessions; answered when they are durable. A turn that is sent again, with the same id and version, changes nothing. Where a condition does not hold, the problem `conflict` names the turn and the version that stands. */
         post: operations["put"];
         /** @description Delete a turn, whether it was sent already or comes later. Answered when the deletion is durable and, within wait_ms, no answer reflects the turn any more. */
         delete: operations["forget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/turns/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description The turns of a bank that a selector takes, each as last edited. */
+        post: operations["select_turns"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -502,6 +537,8 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description Whether rankings without the graph stand beside the answer, each within the tokens of its context. */
             compare?: boolean | null;
+            /** @description Whether each excerpt has the metadata of its turn. */
+            metadata?: boolean | null;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description How many of the best parts that are not quoted the trace shows; none without it. */
@@ -519,6 +556,11 @@ export interface components {
             timeout_ms?: number | null;
             /** @description Whether the trace of each round shows the units that the walk reached, and the edges to them. */
             walk?: boolean | null;
+            /**
+             * @description The turns that may be quoted: what it does not take is no candidate, and nothing is reached over it. It narrows an
+             *     answer, and is no right: banks and tokens are.
+             */
+            where?: components["schemas"]["Selector"] | null;
         };
         /** @description Whose words a question asks for, in a bank where an assistant speaks too. */
         AskedForm: {
@@ -670,7 +712,7 @@ export interface components {
             turns: string[];
         };
         /** @description What kind of problem it is. */
-        Code: "invalid" | "unauthorised" | "forbidden" | "not_found" | "method" | "slow" | "too_large" | "media_type" | "unknown_bank" | "unknown_unit" | "quarantined" | "held" | "no_model" | "deadline" | "busy" | "misdirected" | "loading" | "stopping" | "endpoint_away" | "failed";
+        Code: "invalid" | "unauthorised" | "forbidden" | "not_found" | "method" | "slow" | "too_large" | "media_type" | "unknown_bank" | "unknown_unit" | "quarantined" | "held" | "conflict" | "no_model" | "deadline" | "busy" | "misdirected" | "loading" | "stopping" | "endpoint_away" | "failed";
         /** @description What a context costs, in o200k tokens. */
         ContextTokens: {
             /** @description The most that it may have. */
@@ -924,6 +966,8 @@ export interface components {
         };
         /** @description A part of a unit that the context quotes. */
         Excerpt: {
+            /** @description The metadata of its turn, if the question asks for it and the turn has any. */
+            metadata?: components["schemas"]["Metadata"] | null;
             /** @description Where a passage of a long turn lies in its text, in bytes; absent for a whole turn. */
             range?: components["schemas"]["TextRange"] | null;
             /** @description When it was said. */
@@ -974,6 +1018,8 @@ export interface components {
             turn?: string | null;
             /** @description The unit, as an answer names it. Either this or `turn`. */
             unit?: components["schemas"]["UnitId"] | null;
+            /** @description The turns that may be quoted. */
+            where?: components["schemas"]["Selector"] | null;
         };
         /** @description One step of an explanation. */
         ExplainStep: {
@@ -1148,8 +1194,6 @@ export interface components {
             confirm?: string | null;
             /** @description Only counts them, and shows some; deletes nothing. */
             dry_run?: boolean;
-            /** @description Which of them. */
-            select: components["schemas"]["Selector"];
             /**
              * @description With nothing but `select.turns`: also those of these ids that the bank does not hold, so that none of them is
              *     taken when it comes later.
@@ -1157,6 +1201,8 @@ export interface components {
             unheld?: boolean;
             /** @description Most milliseconds to wait until no answer reflects them any more; 10,000 without it. */
             wait_ms?: number | null;
+            /** @description Which of them; `select` is another name of it. */
+            where: components["schemas"]["Selector"];
         };
         /** @description What became of the operations that forgot turns. */
         Forgets: {
@@ -1284,6 +1330,49 @@ export interface components {
             /** @description Those that hold one of these words, in whatever form, in the record, the reason or the source. */
             words?: string[];
         };
+        /** @description The turns of a bank that a selector takes. */
+        ListTurns: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description Where the list goes on: the `next` of an earlier one with the same `where` and `order`. */
+            before?: string | null;
+            /** @description Most turns; 20 without it. */
+            limit?: number | null;
+            /** @description In which order: the latest first without it. */
+            order?: components["schemas"]["Order"] | null;
+            /** @description The turns; all without it. */
+            where?: components["schemas"]["Selector"] | null;
+        };
+        /** @description A JSON object; at most 65,536 bytes of JSON and 32 levels. */
+        Metadata: {
+            [key: string]: unknown;
+        };
+        /** @description A condition on the metadata of a turn: a path of names of fields and one operator, or all, any or not of conditions. A field that is missing, or of another type, makes it false. */
+        MetadataCondition: {
+            /** @description All of these hold. */
+            all?: components["schemas"]["MetadataCondition"][];
+            /** @description One of these holds. */
+            any?: components["schemas"]["MetadataCondition"][];
+            /** @description It equals this value; 1 equals 1.0. */
+            eq?: unknown;
+            /** @description Whether there is such a field. */
+            exists?: boolean;
+            /** @description It is greater than this number or text. */
+            gt?: number | string;
+            /** @description It is greater or equal. */
+            gte?: number | string;
+            /** @description It is an array that holds this value. */
+            has?: unknown;
+            /** @description It equals one of these. */
+            in?: unknown[];
+            /** @description It is less. */
+            lt?: number | string;
+            /** @description It is less or equal. */
+            lte?: number | string;
+            not?: components["schemas"]["MetadataCondition"];
+            /** @description The names of fields, from the outermost. */
+            path?: string[];
+        };
         /** @description A unit that stands elsewhere. */
         Moved: {
             /** @description Its rank before, from 0. */
@@ -1292,6 +1381,28 @@ export interface components {
             id: components["schemas"]["UnitId"];
             /** @description Its rank now. */
             to: number;
+        };
+        /** @description A title for a session. */
+        NameSession: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description The session, as its turns name it; it need not have turns yet. */
+            session: string;
+            /** @description The title, at most 1,024 bytes; empty removes it. */
+            title: string;
+            /** @description Most milliseconds to wait until lists have it; 10,000 without it. */
+            wait_ms?: number | null;
+        };
+        /** @description A title is durable. */
+        NamedSession: {
+            /** @description Where the title lies, as in `WrittenTurns`. */
+            after: string;
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description Whether lists have it already. */
+            reflected: boolean;
+            /** @description The session. */
+            session: string;
         };
         /** @description A part that was scored and is not quoted. */
         NearMiss: {
@@ -1333,6 +1444,8 @@ export interface components {
         };
         /** @description What a memory does not know. */
         NoticeCode: "empty_bank" | "unknown_asker";
+        /** @description The order of a list of turns, by the time at which they were said. */
+        Order: "latest" | "oldest";
         /** @description Another part of the same turn, or of the same unit. */
         OtherPart: {
             /** @description Its index among the unit's parts. */
@@ -1441,8 +1554,12 @@ export interface components {
             status: number;
             /** @description The code in words. */
             title: string;
+            /** @description With `conflict`: the turn whose condition does not hold. */
+            turn?: string | null;
             /** @description `urn:ripplemem:` and the code. */
             type: string;
+            /** @description With `conflict`: the version of that turn that stands; 0 if it is absent or deleted. */
+            version?: number | null;
         };
         /** @description `progress`: the evidence as received is complete, and is what asking afresh gives as of these offsets. */
         Progress: {
@@ -1531,6 +1648,8 @@ export interface components {
              *     each.
              */
             dead_letters?: components["schemas"]["DeadLetter"][] | null;
+            /** @description Whether the turns and deletions, at most 1,000 of one bank, are written at once or not at all. */
+            together?: boolean | null;
             /** @description The records, as in the turns topic; one without `type` is a turn. At most 10,000. */
             turns: components["schemas"]["TurnEvent"][];
             /** @description Most milliseconds to wait, once they are durable, until answers reflect the turns; 0 without it. */
@@ -1546,6 +1665,8 @@ export interface components {
             bank: components["schemas"]["Bank"];
             /** @description Whether rankings without the graph stand beside the answer. */
             compare?: boolean;
+            /** @description Whether each excerpt of the answer has the metadata of its turn. */
+            metadata?: boolean;
             /**
              * @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. What would be quoted without a limit
              *     is quoted as far as it fits.
@@ -1561,6 +1682,8 @@ export interface components {
             text: string;
             /** @description Whether the trace of each round shows the units that the walk reached, and the edges to them. */
             walk?: boolean;
+            /** @description The turns that may be quoted. What it does not take is no candidate, and nothing is reached over it. */
+            where?: components["schemas"]["Selector"] | null;
         };
         /** @description The cues of a question (paper, section 3.4). */
         QuestionCues: {
@@ -1816,10 +1939,16 @@ export interface components {
         Selector: {
             /** @description Every turn. */
             all?: boolean;
+            /** @description Said by a speaker of one of these kinds. */
+            kinds?: components["schemas"]["SpeakerKind"][];
             /** @description Those whose words hold one of these names. */
             mentions?: string[];
+            /** @description Whose metadata satisfy this. */
+            metadata?: components["schemas"]["MetadataCondition"] | null;
             /** @description Of this session. */
             session?: string | null;
+            /** @description Of a session whose name begins with this. */
+            session_prefix?: string | null;
             /** @description Said at this time or later. */
             since?: components["schemas"]["EventTime"] | null;
             /** @description Who said them: names as they are written, without regard to capitals and spaces. */
@@ -1830,6 +1959,28 @@ export interface components {
             turns?: string[];
             /** @description Said before this time. */
             until?: components["schemas"]["EventTime"] | null;
+        };
+        /** @description A session. */
+        Session: {
+            /** @description When its first turn was said; absent without turns. */
+            first?: components["schemas"]["EventTime"] | null;
+            /** @description When its last turn was said; absent without turns. */
+            last?: components["schemas"]["EventTime"] | null;
+            /** @description Its name, as its turns have it. */
+            session: string;
+            /** @description Its title, if one was set. */
+            title?: string | null;
+            /** @description How many turns it has; 0 if it has only a title. */
+            turns: number;
+        };
+        /** @description Sessions of a bank, by name. */
+        Sessions: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description Where the list goes on, as `from`; absent at its end. */
+            next?: string | null;
+            /** @description The sessions. */
+            sessions: components["schemas"]["Session"][];
         };
         /** @description Units to show. */
         ShowUnits: {
@@ -1933,6 +2084,11 @@ export interface components {
             retention?: components["schemas"]["RetentionStatus"] | null;
             /** @description The live sources that this process follows, by name. Only a token of every bank sees them. */
             sources?: components["schemas"]["SourceStatus"][];
+            /**
+             * @description Records that changed nothing because a newer version or a deletion stands, those of `not_kept` included.
+             * @default 0
+             */
+            stale: number;
             /** @description Units that were written. */
             units: number;
             /** @description The version of the program. */
@@ -1992,6 +2148,8 @@ export interface components {
              *     The header `Last-Event-ID` says the same.
              */
             last_event_id?: string | null;
+            /** @description Whether each excerpt has the metadata of its turn, as they were when the excerpt became evidence. */
+            metadata?: boolean | null;
             /** @description Most tokens (o200k) of the context; `recall.stop.most_tokens` without it. */
             most_tokens?: number | null;
             /** @description The last turns of the running conversation, oldest first; at most 8,192 bytes. */
@@ -2003,6 +2161,8 @@ export interface components {
              *     many milliseconds.
              */
             wait_ms?: number | null;
+            /** @description The turns that may be quoted: what it does not take is no candidate, and nothing is reached over it. */
+            where?: components["schemas"]["Selector"] | null;
         };
         /** @description A unit of the evidence, without the scores of one asking. */
         SubscribedUnit: {
@@ -2101,17 +2261,29 @@ export interface components {
             /** @description Hash of the question's vector and of its model. */
             vector_hash: string;
         };
-        /** @description One record of the turns topic. */
+        /** @description A record to write; one without `type` is a turn. */
         TurnEvent: {
             /** @description What was attached to it; at most 100. */
             attachments?: components["schemas"]["Attachment"][] | null;
             /** @description The tenant that it belongs to. */
             bank: components["schemas"]["Bank"];
+            /** @description The version that must stand, or nothing is written; 0 if the turn must be absent or deleted. Needs to stand alone in its request, or `together`. */
+            expected_version?: number | null;
             /**
              * @description What the speaker is, where the source knows; `role` is another name of it.
              * @enum {string|null}
              */
             kind?: "person" | "assistant" | "tool" | "bot" | "user" | "human" | "ai" | "model" | "function" | "system" | "developer" | null;
+            /**
+             * @description What a program keeps beside the words: a JSON object, at most 65,536 bytes of JSON. It is returned as it was sent
+             *     and selected by, and never embedded or quoted.
+             */
+            metadata?: components["schemas"]["Metadata"] | null;
+            /**
+             * @description Whether it can be recalled. False: it is kept, listed, exported and forgotten as any turn is, but no answer
+             *     quotes it, and nothing is learned from it.
+             */
+            recall?: boolean | null;
             /** @description The id of the turn that it answers. */
             reply_to?: string | null;
             /**
@@ -2138,17 +2310,19 @@ export interface components {
             turn: string;
             /** @constant */
             type?: "turn";
-            /** @description The platform's edit time or counter; the higher one wins. 0 when never edited. */
-            version?: number | null;
+            /** @description The platform's edit time or counter; the higher one wins. 0 when never edited. `next`: the service chooses the next one, and the same content changes nothing. */
+            version?: number | "next" | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
+            /** @description The version that must stand, or nothing is written; 0 if the turn must be absent or deleted. Needs to stand alone in its request, or `together`. */
+            expected_version?: number | null;
             /** @description The deleted turn. */
             turn: string;
             /** @constant */
             type: "deletion";
-            /** @description The platform's time of deletion. Without it, no later version restores the turn. */
-            version?: number | null;
+            /** @description The platform's time of deletion. Without it, no later version restores the turn. `next`: the service chooses the next one, and the same content changes nothing. */
+            version?: number | "next" | null;
         } | {
             /** @description The tenant. */
             bank: components["schemas"]["Bank"];
@@ -2163,25 +2337,57 @@ export interface components {
             time: components["schemas"]["EventTime"];
             /** @constant */
             type: "idle";
+        } | {
+            /** @description The tenant. */
+            bank: components["schemas"]["Bank"];
+            /** @description The session, as its turns name it. */
+            session: string;
+            /** @description The title, at most 1,024 bytes; empty removes it. */
+            title: string;
+            /** @constant */
+            type: "session_title";
         };
         /** @description A turn as the memory holds it. */
         TurnView: {
+            /** @description What was attached to it. */
+            attachments?: components["schemas"]["Attachment"][];
+            /**
+             * Format: int64
+             * @description When its first version was stored. Absent for turns that an earlier build recorded.
+             */
+            first_stored_ms?: number | null;
             /** @description What the speaker is, where that is known. */
             kind?: components["schemas"]["SpeakerKind"] | null;
+            /** @description What a program keeps beside the words. */
+            metadata?: components["schemas"]["Metadata"] | null;
+            /** @description False where it is not to be recalled; absent where it is. */
+            recall?: boolean | null;
+            /** @description The id of the turn that it answers. */
+            reply_to?: string | null;
             /** @description The conversation that it belongs to, where it names one. */
             session?: string | null;
             /** @description A short form of the id, which may stand for it. */
             short: string;
             /** @description Who said it. */
             speaker: string;
+            /**
+             * Format: int64
+             * @description When this version was stored, in milliseconds since 1970. Absent for turns that an earlier build recorded, if the
+             *     turns topic no longer has the version.
+             */
+            stored_ms?: number | null;
             /** @description What was said, as last edited. */
             text: string;
+            /** @description The thread that it belongs to, where it names one. */
+            thread?: string | null;
             /** @description When it was said. */
             time: components["schemas"]["EventTime"];
             /** @description Its id. */
             turn: string;
+            /** @description Its version; absent in a list of an earlier service. */
+            version?: number | null;
         };
-        /** @description Turns of a bank, the latest first. */
+        /** @description Turns of a bank, in the order of the request. */
         Turns: {
             /** @description The bank. */
             bank: components["schemas"]["Bank"];
@@ -2313,8 +2519,21 @@ export interface components {
             not_kept?: number;
             /** @description Whether answers reflect them already. */
             reflected: boolean;
+            /**
+             * @description The ids of the records that changed nothing because a newer version or a deletion stands, those of `forgotten`
+             *     and repeated deletions included. Known for what was read within `wait_ms`: complete with `reflected`. On Kafka
+             *     only the instance that extracts the bank's partition knows it.
+             */
+            stale?: string[];
             /** @description How many they are, those that are not kept included. */
             turns: number;
+            /**
+             * @description The versions that stand, by turn, of the records with a condition or with the version `next`, and of those that
+             *     are written together.
+             */
+            versions?: {
+                [key: string]: number;
+            };
         };
     };
     responses: {
@@ -2387,10 +2606,16 @@ export type GraphUnit = components['schemas']['GraphUnit'];
 export type History = components['schemas']['History'];
 export type Interval = components['schemas']['Interval'];
 export type LetterSelector = components['schemas']['LetterSelector'];
+export type ListTurns = components['schemas']['ListTurns'];
+export type Metadata = components['schemas']['Metadata'];
+export type MetadataCondition = components['schemas']['MetadataCondition'];
 export type Moved = components['schemas']['Moved'];
+export type NameSession = components['schemas']['NameSession'];
+export type NamedSession = components['schemas']['NamedSession'];
 export type NearMiss = components['schemas']['NearMiss'];
 export type Notice = components['schemas']['Notice'];
 export type NoticeCode = components['schemas']['NoticeCode'];
+export type Order = components['schemas']['Order'];
 export type OtherPart = components['schemas']['OtherPart'];
 export type PartLogit = components['schemas']['PartLogit'];
 export type PeriodClock = components['schemas']['PeriodClock'];
@@ -2428,6 +2653,8 @@ export type ScoredParts = components['schemas']['ScoredParts'];
 export type Seen = components['schemas']['Seen'];
 export type SelectLetters = components['schemas']['SelectLetters'];
 export type Selector = components['schemas']['Selector'];
+export type Session = components['schemas']['Session'];
+export type Sessions = components['schemas']['Sessions'];
 export type ShowUnits = components['schemas']['ShowUnits'];
 export type Skipped = components['schemas']['Skipped'];
 export type Snapshot = components['schemas']['Snapshot'];
@@ -3024,6 +3251,72 @@ export interface operations {
             503: components["responses"]["Problem"];
         };
     };
+    sessions: {
+        parameters: {
+            query: {
+                /** @description The bank. */
+                bank: string;
+                /** @description Only those whose names begin with this. */
+                prefix?: string;
+                /** @description Where the list goes on: the `next` of an earlier one. */
+                from?: string;
+                /** @description Most sessions; 100 without it. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sessions"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
+    name_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NameSession"];
+            };
+        };
+        responses: {
+            /** @description The title is durable. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedSession"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
     stats: {
         parameters: {
             query?: {
@@ -3094,6 +3387,10 @@ export interface operations {
                 asker?: string;
                 /** @description Most tokens (o200k) of the context. */
                 most_tokens?: number;
+                /** @description The turns that may be quoted: a selector as JSON. */
+                where?: string;
+                /** @description Whether each excerpt has the metadata of its turn. */
+                metadata?: "true" | "false" | "1" | "0";
                 /** @description The id of the last progress that was received; the header Last-Event-ID says the same. */
                 last_event_id?: string;
                 /** @description One answer in JSON instead of a stream: once something changed, or after this many milliseconds. */
@@ -3194,8 +3491,8 @@ export interface operations {
             query: {
                 /** @description The bank. */
                 bank: string;
-                /** @description Only those that this id, or short id, means. */
-                turn?: string;
+                /** @description Only those that this id, or short id, means; may be given up to 1,000 times. */
+                turn?: string[];
                 /** @description Only those of this speaker. */
                 speaker?: string;
                 /** @description Only those whose words hold this name; with speaker, those that fit either. */
@@ -3206,8 +3503,12 @@ export interface operations {
                 until?: string;
                 /** @description Only those of this session. */
                 session?: string;
+                /** @description Only those of sessions whose names begin with this. */
+                session_prefix?: string;
                 /** @description Only those of this thread. */
                 thread?: string;
+                /** @description Their order by time: latest first, or oldest. */
+                order?: "latest" | "oldest";
                 /** @description Where the list goes on: the `next` of an earlier one. */
                 before?: string;
                 /** @description Most turns; 20 without it. */
@@ -3262,9 +3563,11 @@ export interface operations {
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
             408: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
+            504: components["responses"]["Problem"];
         };
     };
     forget: {
@@ -3274,6 +3577,8 @@ export interface operations {
                 bank: string;
                 /** @description The id of the turn, or its short id. */
                 turn: string;
+                /** @description The version that must stand, or nothing is deleted. */
+                expected_version?: number;
                 /** @description Most milliseconds to wait until no answer reflects it; 10,000 without it. */
                 wait_ms?: number;
             };
@@ -3295,6 +3600,40 @@ export interface operations {
             400: components["responses"]["Problem"];
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            504: components["responses"]["Problem"];
+        };
+    };
+    select_turns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListTurns"];
+            };
+        };
+        responses: {
+            /** @description The turns. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Turns"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            408: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
             421: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];

@@ -17,6 +17,7 @@ import type {
   Receipt,
   SaidBefore,
   Selector as SelectorForm,
+  Sessions,
   Status,
   TokenView,
   TurnEvent,
@@ -25,22 +26,27 @@ import type {
   UnitView,
   WrittenTurns,
 } from "./api.js";
-import { InvalidError, ofProblem } from "./errors.js";
+import { ofProblem } from "./errors.js";
 import { type BankEvent, type Followed, Following, Happening } from "./following.js";
-import { type Call, type ServerEvent, Transport } from "./transport.js";
+import { type Call, type ServerEvent, TIMEOUT, Transport } from "./transport.js";
 
 /** RFC 3339 with an offset; a `Date` is written in UTC. */
 export type Time = Date | string;
 
 type TurnForm = Extract<TurnEvent, { speaker: string }>;
+type DeletionForm = Extract<TurnEvent, { type: "deletion" }>;
 
 /**
  * One thing that one speaker said.
  *
  * `turn` is its id, unique in the bank: the same id, version and content again changes nothing, a higher `version`
- * replaces it. `kind` says what the speaker is: `person`, `assistant`, `tool` or `bot`.
+ * replaces it. `kind` says what the speaker is: `person`, `assistant`, `tool` or `bot`. It is written on the condition
+ * that `expected_version` stands, 0 for none; else the call fails with a ConflictError.
  */
 export type Turn = Omit<TurnForm, "bank" | "type" | "schema" | "role" | "time"> & { time: Time };
+
+/** A turn that goes, among turns that are written; with a version, a higher one brings it back. */
+export type Deletion = Omit<DeletionForm, "bank">;
 
 /** Which turns of a bank: a turn must fit each field that is set. `all` stands alone. */
 export type Selector = Omit<SelectorForm, "since" | "until"> & { since?: Time; until?: Time };
@@ -60,6 +66,21 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+export interface WriteOptions extends CallOptions {
+  /** All are written at once, or none: at most 1,000 of one bank. */
+  together?: boolean;
+  /** Most milliseconds to wait until answers reflect them, so that the answer has what is `stale`; 0 without it. */
+  waitMs?: number;
+}
+
+export interface ListOptions extends CallOptions {
+  /** By their times; `latest` without it. */
+  order?: "latest" | "oldest";
+  limit?: number;
+  /** The `next` of the list before. */
+  before?: string;
+}
+
 export interface WaitOptions extends CallOptions {
   /** Most milliseconds to wait until no answer reflects what was deleted; 10,000 without it. */
   waitMs?: number;
@@ -74,6 +95,10 @@ export interface FollowOptions extends CallOptions {
   saidBefore?: readonly SaidBefore[];
   /** Most tokens of the context. */
   mostTokens?: number;
+  /** Only these turns are quoted. */
+  where?: Selector;
+  /** Whether excerpts have the metadata of their turns. */
+  metadata?: boolean;
 }
 
 export interface AnswerOptions extends CallOptions {
@@ -91,9 +116,11 @@ export interface AskOptions extends FollowOptions, AnswerOptions {
   profile?: string;
   /** `flat` has rankings without the graph. */
   compare?: boolean;
+  /** How many of the best parts that are not quoted the trace shows, at most 200. */
+  near?: number;
 }
 
-export interface ExplainOptions extends Omit<AskOptions, "after" | "compare"> {
+export interface ExplainOptions extends Omit<AskOptions, "after" | "compare" | "near"> {
   /** The turn that is asked about, by its id. */
   turn?: string;
   /** Or a unit, as evidence names it. */
@@ -147,12 +174,21 @@ export class RippleMem {
     this.#bank = options.bank;
   }
 
-  /** Writes turns; they are durable when it resolves. */
-  async remember(turns: Turn | readonly Turn[], options: CallOptions = {}): Promise<WrittenTurns> {
+  /**
+   * Writes turns; they are durable when it resolves.
+   *
+   * With a condition, or `together`, it is not sent again where its answer was lost: it may have been written.
+   */
+  async remember(
+    turns: Turn | Deletion | readonly (Turn | Deletion)[],
+    options: WriteOptions = {},
+  ): Promise<WrittenTurns> {
     const bank = this.#named(options);
     const records = [turns].flat().map((turn) => recordOf(turn as Turn, bank));
     let written: WrittenTurns | undefined;
-    for (const part of parts(records)) written = together(written, await this.#put(bank, part, options));
+    for (const part of options.together ? [records] : parts(records)) {
+      written = joined(written, await this.#put(bank, part, options));
+    }
     return written as WrittenTurns;
   }
 
@@ -236,11 +272,15 @@ export class RippleMem {
     return this.#getOf("/v1/diff", options, { from: timeText(start), to: timeText(end) });
   }
 
-  /** Deletes a turn, and waits until no answer reflects it. */
-  async forget(turn: string, { waitMs = WAIT, ...options }: WaitOptions = {}): Promise<Forgotten> {
+  /** Deletes a turn, and waits until no answer reflects it. With `expectedVersion`, only where that is the present one. */
+  async forget(
+    turn: string,
+    { waitMs = WAIT, expectedVersion, ...options }: WaitOptions & { expectedVersion?: number } = {},
+  ): Promise<Forgotten> {
     const bank = this.#named(options);
-    const call = get("/v1/turns", { ...options, bank, turn, wait_ms: waitMs });
-    return this.#written(bank, { ...call, method: "DELETE", timeoutMs: waitMs + MARGIN });
+    const call = get("/v1/turns", { ...options, bank, turn, wait_ms: waitMs, expected_version: expectedVersion });
+    const once = expectedVersion != null;
+    return this.#written(bank, { ...call, method: "DELETE", timeoutMs: waitMs + MARGIN, once });
   }
 
   /**
@@ -249,12 +289,12 @@ export class RippleMem {
    * With `dryRun` they are counted and nothing is deleted; its `confirm` deletes exactly those.
    */
   async forgetTurns(
-    select: Selector,
+    where: Selector,
     options: WaitOptions & { dryRun?: boolean; confirm?: string } = {},
   ): Promise<ForgottenTurns> {
     const { dryRun, confirm, waitMs = WAIT } = options;
     const bank = this.#named(options);
-    const body = { bank, select: selected(select), wait_ms: waitMs, dry_run: dryRun, confirm };
+    const body = { bank, where: selected(where), wait_ms: waitMs, dry_run: dryRun, confirm };
     return this.#written(bank, { ...post("/v1/forget", body, options), timeoutMs: waitMs + MARGIN });
   }
 
@@ -263,14 +303,25 @@ export class RippleMem {
     return (await this.#get<Forgets>("/v1/forgets", options)).forgets;
   }
 
-  /** The turns of a bank, the latest first; `before` is the `next` of an earlier list. */
-  async turns(select: Selector = {}, options: CallOptions & { before?: string; limit?: number } = {}): Promise<Turns> {
-    const { speakers = [], mentions = [], turns, session, thread, since, until } = selected(select);
-    if (speakers.length > 1 || mentions.length > 1 || turns?.length) {
-      throw new InvalidError("turns are listed by one speaker, one name in mentions, a time, a session or a thread");
-    }
-    const narrowed = { speaker: speakers[0], mentions: mentions[0], since, until, session, thread };
-    return this.#getOf("/v1/turns", options, narrowed);
+  /** The turns of a bank, whole. */
+  async turns(where?: Selector, options: ListOptions = {}): Promise<Turns> {
+    const { order, limit, before } = options;
+    const body = { bank: this.#named(options), where: selected(where), order, limit, before };
+    return this.#transport.json(post("/v1/turns/list", body, options));
+  }
+
+  /** The sessions of a bank by name, those that begin with `prefix`; `start` is the `next` of an earlier list. */
+  async sessions({
+    start,
+    ...options
+  }: CallOptions & { prefix?: string; limit?: number; start?: string } = {}): Promise<Sessions> {
+    return this.#getOf("/v1/sessions", options, { from: start });
+  }
+
+  /** Gives a session a title, and waits until lists have it; an empty one removes it. */
+  async nameSession(session: string, title: string, options: CallOptions = {}): Promise<void> {
+    const call = post("/v1/sessions", { bank: this.#named(options), session, title, wait_ms: WAIT }, options);
+    await this.#transport.json({ ...call, method: "PUT" });
   }
 
   /** The banks that hold something, as far as the token reaches. */
@@ -311,13 +362,13 @@ export class RippleMem {
 
   #named(options: CallOptions): string {
     const bank = options.bank || this.#bank;
-    if (!bank) throw new TypeError("no bank; name one in the call or when the client is made");
+    if (!bank) throw new TypeError("no bank; name one in the call, or for the client");
     return bank;
   }
 
   #asked(path: string, question: string, options: AskOptions, more: object = {}): Call {
     const bank = this.#named(options);
-    const { timeoutMs = WAIT, asOf, profile, compare } = options;
+    const { timeoutMs = WAIT, asOf, profile, compare, near } = options;
     const after = options.after ?? (asOf === undefined ? this.#writes.get(bank)?.after : undefined);
     const body = {
       bank,
@@ -328,23 +379,29 @@ export class RippleMem {
       ...circumstances(options),
       profile,
       compare,
+      near,
       ...more,
     };
     return { ...post(path, body, options), timeoutMs: timeoutMs + MARGIN };
   }
 
-  #put(bank: string, records: string[], options: CallOptions): Promise<WrittenTurns> {
-    return this.#written(bank, { ...post("/v1/turns", {}, options), body: `{"turns":[${records}]}` });
+  #put(bank: string, records: string[], options: WriteOptions): Promise<WrittenTurns> {
+    const { together, waitMs = 0 } = options;
+    const call = post("/v1/turns", { together, wait_ms: waitMs }, options);
+    const body = `{"turns":[${records}],${call.body?.slice(1)}`;
+    const once = together || body.includes('"expected_version"');
+    return this.#written(bank, { ...call, body, timeoutMs: waitMs + TIMEOUT + MARGIN, once });
   }
 
   /** Sends a write, and keeps where it lies: a question then asks for an answer that reflects it. */
   async #written<T extends { after: string }>(bank: string, call: Call): Promise<T> {
     const begun = ++this.#clock;
     const written = await this.#transport.json<T>(call);
+    const { after } = written;
     const known = this.#writes.get(bank);
     // Of writes that overlap, the one that is answered last need not lie last.
-    const beyond = known && known.heard >= begun && offsetOf(known.after) > offsetOf(written.after);
-    if (written.after && !beyond) this.#writes.set(bank, { after: written.after, heard: ++this.#clock });
+    const beyond = known && known.heard >= begun && offsetOf(known.after) > offsetOf(after);
+    if (after && !beyond) this.#writes.set(bank, { after, heard: ++this.#clock });
     return written;
   }
 
@@ -375,20 +432,27 @@ function timeText(time: Time | undefined): string | undefined {
   return time instanceof Date ? time.toISOString() : time;
 }
 
-function circumstances({ askedAt, asker, saidBefore, mostTokens }: FollowOptions): object {
-  return { asked_at: timeText(askedAt), asker, said_before: saidBefore, most_tokens: mostTokens };
+function circumstances({ askedAt, asker, saidBefore, mostTokens, where, metadata }: FollowOptions): object {
+  return {
+    asked_at: timeText(askedAt),
+    asker,
+    metadata,
+    said_before: saidBefore,
+    most_tokens: mostTokens,
+    where: selected(where),
+  };
 }
 
-function selected(select: Selector): SelectorForm {
-  return { ...select, since: timeText(select.since), until: timeText(select.until) } as SelectorForm;
+function selected(where?: Selector): SelectorForm | undefined {
+  return where && ({ ...where, since: timeText(where.since), until: timeText(where.until) } as SelectorForm);
 }
 
 function recordOf(turn: Turn, bank: string): string {
   const { version } = turn;
-  if (version != null && !Number.isSafeInteger(version)) {
+  if (version != null && version !== "next" && !Number.isSafeInteger(version)) {
     throw new TypeError(`version: ${version} is not a whole number below 2^53`);
   }
-  return JSON.stringify({ ...turn, type: "turn", bank, time: timeText(turn.time) });
+  return JSON.stringify({ type: "turn", ...turn, bank, time: timeText(turn.time) });
 }
 
 /** The records in their order, divided by number and bytes. */
@@ -410,12 +474,18 @@ function* parts(records: string[]): Generator<string[]> {
   yield part;
 }
 
-/** Two writes as one: the turns of both, and where the last ones lie. */
-function together(before: WrittenTurns | undefined, last: WrittenTurns): WrittenTurns {
-  if (!before) return last;
-  const turns = before.turns + last.turns;
-  const not_kept = (before.not_kept ?? 0) + (last.not_kept ?? 0);
-  return { ...last, turns, not_kept, forgotten: [...(before.forgotten ?? []), ...(last.forgotten ?? [])] };
+/** Two writes as one: what both count and name, and where the last turns lie. */
+function joined(before: WrittenTurns | undefined, last: WrittenTurns): WrittenTurns {
+  // biome-ignore lint/suspicious/noExplicitAny: every field is summed by what it is.
+  const sum: any = { ...before, ...last };
+  for (const [field, value] of Object.entries(before ?? {})) {
+    // biome-ignore lint/suspicious/noExplicitAny: the same.
+    const other = (last as any)[field];
+    if (typeof value === "number") sum[field] = value + (other ?? 0);
+    else if (Array.isArray(value)) sum[field] = [...value, ...(other ?? [])];
+    else if (typeof value === "object") sum[field] = { ...value, ...other };
+  }
+  return sum;
 }
 
 /** The offset of `PARTITION:OFFSET`; a bank lies in one partition. */

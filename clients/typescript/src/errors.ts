@@ -30,6 +30,9 @@ export class InvalidError extends RippleMemError {}
 /** The bank holds nothing, so there is nothing to list, count or follow. `ask` answers with a `notice`. */
 export class UnknownBankError extends RippleMemError {}
 
+/** A condition of a write did not hold, and nothing was written: `problem` has the `turn`, and its present `version`. */
+export class ConflictError extends RippleMemError {}
+
 /** No token, a wrong one, or one without this right or bank. */
 export class DeniedError extends RippleMemError {}
 
@@ -41,9 +44,10 @@ export class UnreachableError extends RippleMemError {}
 
 /** The error of a problem, or of a response that is none. */
 export function ofProblem(status: number, problem: Problem | undefined, text = ""): RippleMemError {
-  const code = problem?.code ?? "failed";
+  const code: string = problem?.code ?? "failed";
   let kind = RippleMemError;
   if (code === "unknown_bank") kind = UnknownBankError;
+  else if (code === "conflict") kind = ConflictError;
   else if (status === 401 || status === 403) kind = DeniedError;
   else if (status === 429) kind = BusyError;
   else if (status >= 400 && status < 500 && status !== 421) kind = InvalidError;

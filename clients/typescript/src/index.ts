@@ -15,6 +15,7 @@ export type {
   Graph,
   GraphUnit,
   History,
+  MetadataCondition,
   Notice,
   Point,
   Position,
@@ -22,6 +23,8 @@ export type {
   Provenance,
   Receipt,
   SaidBefore,
+  Session,
+  Sessions,
   Status,
   SubscribedUnit,
   TokenView,
@@ -31,24 +34,28 @@ export type {
   UnitView,
   WrittenTurns,
 } from "./api.js";
+export { bankName } from "./bank_name.js";
 export {
   type AnswerOptions,
   type AskOptions,
   type CallOptions,
   type ClientOptions,
   type CountedBanks,
+  type Deletion,
   type ExplainOptions,
   type FollowOptions,
+  type ListOptions,
   type Piece,
   RippleMem,
   type Selector,
   type Time,
   type Turn,
   type WaitOptions,
+  type WriteOptions,
 } from "./client.js";
-export { type QuotedTurn, readContext } from "./context.js";
 export {
   BusyError,
+  ConflictError,
   DeniedError,
   InvalidError,
   RippleMemError,
@@ -56,4 +63,3 @@ export {
   UnreachableError,
 } from "./errors.js";
 export type { BankEvent, Followed } from "./following.js";
-export { callTool, TOOLS, type Tool } from "./tools.js";

@@ -2,8 +2,10 @@
 //
 // `TOOLS` goes to the model; `callTool` runs what it asks for. The bank is the client's own: a model never chooses whose
 // memory it reads.
-import type { RippleMem } from "./client.js";
+import type { CallOptions, RippleMem } from "./client.js";
 import { RippleMemError } from "./errors.js";
+
+export { type QuotedTurn, readContext } from "./context.js";
 
 export interface Tool {
   type: "function";
@@ -43,7 +45,7 @@ export async function callTool(
   memory: RippleMem,
   name: string,
   given: Record<string, unknown>,
-  options: { signal?: AbortSignal } = {},
+  options: CallOptions = {},
 ): Promise<string> {
   const wanted = TOOLS.find((one) => one.function.name === name)?.function;
   if (!wanted) return `${name}: no such tool; there are ${TOOLS.map((one) => one.function.name).join(", ")}`;

@@ -1,13 +1,13 @@
 // How a request reaches the service: its headers, when it is sent again, where else it goes, and what a response says.
 //
-// In: a call. Out: the JSON of its answer, or the events of a stream; else an error of errors.ts. Every call may be
-// sent again: a turn that is put twice with the same version and content is the same turn.
+// In: a call. Out: the JSON of its answer, or the events of a stream; else an error of errors.ts. Every call but a
+// conditional write may be sent again: a turn that is put twice with the same version and content is the same turn.
 import type { Problem } from "./api.js";
 import { ofProblem, RippleMemError, UnreachableError } from "./errors.js";
 
 /** A request. Fields of the query that have no value are left out. */
 export interface Call {
-  method: "GET" | "POST" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
   query?: Record<string, string | number | boolean | null | undefined>;
   /** The body, as JSON. */
@@ -15,6 +15,8 @@ export interface Call {
   headers?: Record<string, string>;
   /** Most milliseconds that the whole answer may take, or of a stream the silence between two pieces. */
   timeoutMs?: number;
+  /** Whether it is not sent again where its answer is lost. */
+  once?: boolean;
   signal?: AbortSignal | undefined;
 }
 
@@ -32,7 +34,7 @@ const ATTEMPTS = 8;
 /** Longest pause that `Retry-After` may ask for, in milliseconds. */
 const LONGEST_PAUSE = 30_000;
 /** Milliseconds for requests that name no time of their own. */
-const TIMEOUT = 30_000;
+export const TIMEOUT = 30_000;
 /** Milliseconds without a byte after which a stream is given up; the service sends one each 15 s. */
 const SILENCE = 45_000;
 
@@ -43,7 +45,7 @@ function address(url: string): string {
     return origin + pathname.replace(/\/+$/, "");
   }
   throw new TypeError(
-    `url: ${JSON.stringify(url)} does not begin with http:// or https://; write it whole, such as http://127.0.0.1:8321`,
+    `url: ${JSON.stringify(url)} begins with no http:// or https://; write it such as http://127.0.0.1:8321`,
   );
 }
 
@@ -96,17 +98,11 @@ class Limit {
 }
 
 /** Ends early where the signal is aborted; what comes next sees that. */
-function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
-  });
+async function sleep(milliseconds: number, given: AbortSignal | undefined): Promise<void> {
+  const limit = new Limit(milliseconds, given);
+  const { signal } = limit;
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  limit.end();
 }
 
 /** What a text says as JSON; undefined where it is none, such as a proxy's page. */
@@ -137,7 +133,7 @@ export class Transport {
     this.#url = address(url);
     const shown = token || tokenOfEnvironment();
     if (shown && !/^[\x21-\x7e]+$/.test(shown)) {
-      throw new TypeError("token: no header can hold it; give it as `ripplemem token add` prints it");
+      throw new TypeError("token: no header can hold it; `ripplemem token add` prints one");
     }
     this.#headers = shown ? { authorization: `Bearer ${shown}` } : {};
     // Browsers refuse a fetch that is called as a method.
@@ -222,7 +218,7 @@ export class Transport {
         pause = wait;
       } catch (error) {
         const why = this.#why(error, limit, call, holder);
-        if (attempt >= RETRIES || !(why instanceof UnreachableError)) throw why;
+        if (call.once || attempt >= RETRIES || !(why instanceof UnreachableError)) throw why;
         // It may have ended: the service knows who holds the bank then.
         holder = undefined;
       } finally {

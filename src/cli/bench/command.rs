@@ -123,7 +123,7 @@ impl BenchArgs {
         let wanted = usize::try_from(self.questions)?;
         match self.source {
             Some(arguments) => {
-                let source = sources::open(&arguments.settings())?;
+                let source = sources::open(&arguments.settings()?)?;
                 Ok(MeasuredSource::new(source, self.turns, self.banks, wanted))
             }
             None => {

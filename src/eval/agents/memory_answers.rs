@@ -86,6 +86,8 @@ pub(super) fn ask(
         let mut quoted: Vec<AgentQuote> = excerpts
             .filter_map(|excerpt| Some(AgentQuote { turn: excerpt.turn.parse().ok()?, text: excerpt.text.clone() }))
             .collect();
+        let wishes = evidence.instructions.iter();
+        quoted.extend(wishes.filter_map(|of| Some(AgentQuote { turn: of.turn.parse().ok()?, text: of.text.clone() })));
         quoted.sort();
         quoted.dedup();
         let tokens = token_count::count_tokens(&evidence.context);

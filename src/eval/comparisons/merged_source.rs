@@ -110,6 +110,7 @@ fn merged(event: TurnEvent, bank: &Bank) -> TurnEvent {
         }
         TurnEvent::SessionEnd(end) => TurnEvent::SessionEnd(SessionEnd { bank: into, session: named(end.session) }),
         TurnEvent::Idle(idle) => TurnEvent::Idle(IdleMark { bank: into, ..idle }),
+        other => other,
     }
 }
 

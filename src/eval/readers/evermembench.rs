@@ -269,6 +269,8 @@ impl EverMemBenchReader<'_> {
             thread: None,
             reply_to: None,
             attachments: Vec::new(),
+            metadata: None,
+            recall: true,
         };
         turn.check().map_err(|e| e.to_string())?;
         if !turns.insert(turn.turn.clone()) {
@@ -346,6 +348,7 @@ mod tests {
                 TurnEvent::SessionEnd(s) => format!("{} end {}", s.bank, s.session),
                 TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
                 TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
+                other => format!("{other:?}"),
             })
             .collect()
     }

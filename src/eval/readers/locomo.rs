@@ -241,6 +241,8 @@ fn turn_of<'a>(
         thread: None,
         reply_to: None,
         attachments: image.into_iter().collect(),
+        metadata: None,
+        recall: true,
     };
     turn.check().map_err(|e| e.to_string())?;
     if !turns.insert(id) {
@@ -320,6 +322,7 @@ mod tests {
                 TurnEvent::SessionEnd(s) => format!("{} end {}", s.bank, s.session),
                 TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
                 TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
+                other => format!("{other:?}"),
             })
             .collect()
     }

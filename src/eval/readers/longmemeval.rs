@@ -311,6 +311,8 @@ fn turn_of(bank: &Bank, session: &str, time: EventTime, index: usize, value: &Va
         thread: None,
         reply_to: None,
         attachments: Vec::new(),
+        metadata: None,
+        recall: true,
     };
     turn.check().map_err(|e| e.to_string())?;
     Ok(turn)
@@ -445,6 +447,7 @@ mod tests {
                 TurnEvent::SessionEnd(s) => format!("{} end {}", s.bank, s.session),
                 TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
                 TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
+                other => format!("{other:?}"),
             })
             .collect()
     }

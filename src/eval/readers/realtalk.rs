@@ -218,6 +218,8 @@ impl RealTalkReader<'_> {
             thread: None,
             reply_to: None,
             attachments: photo(value)?.into_iter().collect(),
+            metadata: None,
+            recall: true,
         };
         turn.check().map_err(|e| e.to_string())?;
         if !self.turns.insert(id.to_owned()) {
@@ -296,6 +298,7 @@ mod tests {
             TurnEvent::SessionEnd(s) => format!("{} end {}", s.bank, s.session),
             TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
             TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
+            other => format!("{other:?}"),
         };
         batch.events.iter().map(line).collect()
     }

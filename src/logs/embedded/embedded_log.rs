@@ -23,8 +23,9 @@ use super::{
     synced_write_count::SyncedWriteCount,
 };
 use crate::{
-    DeletionRegistry, ErasableLog, GenerationalLog, KeyedValue, LiveKey, Log, LogEntry, LogError, LogRecord, ReadBatch,
-    ReadProgress, Topic, Transaction, TransactionEnd, WritePosition, memory_name,
+    DecidedGroup, DeletionRegistry, ErasableLog, GenerationalLog, KeyedValue, LiveKey, Log, LogEntry, LogError,
+    LogRecord, ReadBatch, ReadProgress, Topic, Transaction, TransactionEnd, WriteOutcomeRegistry, WritePosition,
+    memory_name,
 };
 use storage::file_lock::{FileLock, FileLockError};
 use storage::private_directory::create_private;
@@ -60,6 +61,7 @@ pub struct EmbeddedLog {
     cleaning: Mutex<MarkerCleaner>,
     news: Arc<WakeSignal>,
     pub(super) deletions: DeletionRegistry,
+    pub(super) outcomes: WriteOutcomeRegistry,
     fsync: FsyncPolicy,
     directory: PathBuf,
     /// Tell whether the opened files are still there.
@@ -126,6 +128,7 @@ impl EmbeddedLog {
             cleaning: Mutex::default(),
             news: Arc::default(),
             deletions: DeletionRegistry::default(),
+            outcomes: WriteOutcomeRegistry::default(),
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,
@@ -421,7 +424,7 @@ impl Log for EmbeddedLog {
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
         // `append_turns` always chooses the bank's partition, so there is nothing to forward.
-        let Transaction { partition, next_offset, behind: _, memory, dead_letters, forwards: _ } = transaction;
+        let Transaction { partition, next_offset, behind: _, memory, dead_letters, forwards: _, decided } = transaction;
         let (partition, next_offset, dead_letters) = (*partition, *next_offset, encoded_letters(dead_letters)?);
         self.check_partition(Topic::Memory, partition)?;
         let mut writer = self.writer();
@@ -432,6 +435,12 @@ impl Log for EmbeddedLog {
         }
 
         let mut batch = self.batch();
+        let mut bytes = bytes_of(memory);
+        for (offset, event) in decided.iter().flat_map(DecidedGroup::in_place) {
+            let value = record_encoding::json_of(Topic::Turns, partition, 0, &event)?;
+            bytes += value.len();
+            self.put_value(&mut batch, Topic::Turns, partition, offset, &value)?;
+        }
         let now = Timestamp::now().as_millisecond();
         let markers =
             self.put_memory(&mut batch, &self.store.memory, ends.memory(partition), partition, memory, now)?;
@@ -453,7 +462,6 @@ impl Log for EmbeddedLog {
             batch.remove(&self.store.positions, store::progress_key(partition));
         }
         *before = progress;
-        let bytes = bytes_of(memory);
         self.write(&mut writer, batch, ends, bytes)?;
         self.cleaning().note_written(markers);
         self.news.raise();

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fjall::{AbstractTree as _, Keyspace};
+use fjall::{AbstractTree as _, Keyspace, OwnedWriteBatch};
 
 use super::{
     embedded_log::EmbeddedLog,
@@ -63,15 +63,10 @@ impl EmbeddedLog {
 
 impl ErasableLog for EmbeddedLog {
     fn replace(&self, topic: Topic, partition: u32, values: &[(u64, Vec<u8>)]) -> Result<(), LogError> {
-        let keyspace = if topic == Topic::DeadLetters { &self.store.dead_letters } else { &self.store.turns };
         let mut writer = self.writer();
         let mut batch = self.batch();
         for (offset, value) in values {
-            let key = record_key(partition, *offset);
-            let stored = keyspace.get(key).map_err(|e| store::store_error(self.directory(), "a read", e))?;
-            let record = stored.and_then(|bytes| decode(*offset, &bytes));
-            let record = record.ok_or_else(|| self.damaged(topic, partition, *offset, "is missing or unreadable"))?;
-            batch.insert(keyspace, key, encode(record.append_ms, &record.key, Some(value)));
+            self.put_value(&mut batch, topic, partition, *offset, value)?;
         }
         let bytes = values.iter().map(|(_, value)| value.len()).sum();
         let ends = self.ends().clone();
@@ -89,6 +84,24 @@ impl ErasableLog for EmbeddedLog {
 }
 
 impl EmbeddedLog {
+    /// Adds another value for a record of the turns or the dead letters to `batch`; its key and append time stay.
+    pub(super) fn put_value(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        topic: Topic,
+        partition: u32,
+        offset: u64,
+        value: &[u8],
+    ) -> Result<(), LogError> {
+        let keyspace = if topic == Topic::DeadLetters { &self.store.dead_letters } else { &self.store.turns };
+        let key = record_key(partition, offset);
+        let stored = keyspace.get(key).map_err(|e| store::store_error(self.directory(), "a read", e))?;
+        let record = stored.and_then(|bytes| decode(offset, &bytes));
+        let record = record.ok_or_else(|| self.damaged(topic, partition, offset, "is missing or unreadable"))?;
+        batch.insert(keyspace, key, encode(record.append_ms, &record.key, Some(value)));
+        Ok(())
+    }
+
     /// Drops every generation of the memory but the current one, with its files. Single deletions would not reach them:
     /// no one reads an earlier one, and the next one is unfinished. No re-embedding runs now, because it has the log
     /// for itself; an unfinished one begins again.

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::{embedded_log::EmbeddedLog, store};
 use crate::{
-    DeletionRegistry, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, id_salt, source_log::names_key,
+    DeletionRegistry, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, WriteOutcomeRegistry, id_salt,
+    source_log::names_key,
 };
 use storage::private_directory::create_private;
 use types::model::IdSalt;
@@ -31,6 +32,10 @@ impl SourceLog for EmbeddedLog {
 
     fn deletions(&self) -> &DeletionRegistry {
         &self.deletions
+    }
+
+    fn outcomes(&self) -> &WriteOutcomeRegistry {
+        &self.outcomes
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     ops::ControlFlow,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rdkafka::producer::BaseProducer;
@@ -15,11 +15,11 @@ use rdkafka::producer::BaseProducer;
 use super::{
     client::{ATTEMPT_TIMEOUT, KafkaClientState, KafkaCluster, drop_in_background},
     control_records::{self, GenerationSwitch, MOVED_KEY},
+    group_writer::GroupWriter,
     live_key_index::LiveKeyIndex,
     operation_entries::OperationEntries,
     partition_reader::PartitionReader,
     record_values::{check_sizes, json_of},
-    topic_retention::read_topic_retention,
     topic_setup::{self, OPERATIONS, OptionalTopics},
     transactional_producer::{self, OutgoingRecord, TransactionalProducer},
     unmarked_transactions::UnseenCommits,
@@ -27,7 +27,8 @@ use super::{
 };
 use crate::{
     DeletionRegistry, GenerationalLog, KeyedValue, LiveKey, Log, LogEntry, LogError, LogRecord, RawRecord, ReadBatch,
-    ReadProgress, Topic, TopicRetention, Transaction, TransactionEnd, WritePosition, memory_name, partition_of,
+    ReadProgress, Topic, TopicRetention, Transaction, TransactionEnd, WriteOutcomeRegistry, WritePosition, memory_name,
+    partition_of,
 };
 use types::{
     config::{ExpiredTurnPolicy, LogSettings},
@@ -38,8 +39,6 @@ use types::{
 
 /// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 256;
-/// For how long the known retention of the topics is used before it is read again.
-const LEAVING_KNOWN: Duration = Duration::from_secs(60);
 /// How many offsets before the end are searched first for the last read position.
 const FIRST_SEARCH: u64 = 512;
 
@@ -84,10 +83,12 @@ pub struct KafkaLog {
     live: Mutex<HashMap<u32, Arc<Mutex<LiveKeyIndex>>>>,
     entries: Mutex<OperationEntries>,
     /// When words leave the topics, and when that was read.
-    leaving: Mutex<Option<(Instant, TopicRetention)>>,
+    pub(super) leaving: Mutex<Option<(Instant, TopicRetention)>>,
     notices: Vec<String>,
     news: Arc<WakeSignal>,
+    pub(super) group_writer: GroupWriter,
     pub(super) deletions: DeletionRegistry,
+    pub(super) outcomes: WriteOutcomeRegistry,
 }
 
 /// A read position that cannot be read.
@@ -110,7 +111,9 @@ impl KafkaLog {
         Ok(Self {
             notices,
             news: Arc::default(),
+            group_writer: GroupWriter::default(),
             deletions: DeletionRegistry::default(),
+            outcomes: WriteOutcomeRegistry::default(),
             turns: cluster.topic("turns"),
             memory: cluster.topic(&memory_name(generation)),
             next_memory: cluster.topic(&memory_name(generation + 1)),
@@ -414,12 +417,11 @@ impl Log for KafkaLog {
         let values = json_of(Topic::Turns, events)?;
         check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
         let last = self.append(events.iter().zip(&values).map(|(event, value)| self.outgoing_turn(event, value)))?;
-        let mut written = WritePosition::nothing(self.partitions);
-        written.name_banks(events.iter().map(TurnEvent::bank));
-        for ((_, partition), offset) in last {
-            written.extend(partition.unsigned_abs(), offset.unsigned_abs() + 1);
-        }
-        Ok(written)
+        Ok(self.position_of(events, &last))
+    }
+
+    fn append_together(&self, events: &[TurnEvent]) -> Result<WritePosition, LogError> {
+        self.append_in_transaction(events)
     }
 
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
@@ -454,7 +456,8 @@ impl Log for KafkaLog {
     }
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
-        let Transaction { partition, next_offset, behind: _, memory, dead_letters, forwards } = transaction;
+        let Transaction { partition, next_offset, memory, dead_letters, .. } = transaction;
+        let forwards = transaction.appended_turns();
         let (partition, next_offset) = (*partition, *next_offset);
         self.check_partition(if memory.is_empty() { Topic::Turns } else { Topic::Memory }, partition)?;
         if let Some(index) = memory.iter().position(|(key, _)| key.is_empty()) {
@@ -476,7 +479,7 @@ impl Log for KafkaLog {
             return Err(LogError::Position { partition, next_offset, position, end });
         }
         let home = partition % self.partitions;
-        let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, forwards)?);
+        let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, &forwards)?);
         check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
         check_sizes(Topic::Turns, partition, turns.iter().map(Vec::as_slice))?;
         let progress = transaction.progress();
@@ -683,12 +686,7 @@ impl Log for KafkaLog {
     }
 
     fn topic_retention(&self) -> Result<Option<TopicRetention>, LogError> {
-        let mut known = sync::lock(&self.leaving);
-        if let Some((_, leaving)) = known.as_ref().filter(|(asked, _)| asked.elapsed() < LEAVING_KNOWN) {
-            return Ok(Some(leaving.clone()));
-        }
-        let leaving = read_topic_retention(&self.cluster, self.generation)?;
-        Ok(Some(known.insert((Instant::now(), leaving)).1.clone()))
+        self.known_retention().map(Some)
     }
 
     fn control_problem(&self, record: &LogRecord) -> Option<String> {

@@ -7,23 +7,37 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{
     KafkaLog, control_records,
-    record_values::error_headers,
+    record_values::{check_sizes, error_headers, json_of},
+    topic_retention::read_topic_retention,
     transactional_producer::OutgoingRecord,
     unmarked_transactions::{CHECK_INTERVAL, ENDING, ProducerPartitions},
     unread_counter::{UnreadCount, UnreadCounter},
 };
-use crate::{Log as _, LogError, Topic, partition_of};
+use crate::{Log as _, LogError, Topic, TopicRetention, WritePosition, partition_of};
 use types::{
     model::{DeadLetter, TurnEvent},
     sync,
 };
 
+/// For how long the known retention of the topics is used before it is read again.
+const LEAVING_KNOWN: Duration = Duration::from_secs(60);
+
 impl KafkaLog {
+    /// When words leave the topics; known for a while once it was read.
+    pub(super) fn known_retention(&self) -> Result<TopicRetention, LogError> {
+        let mut known = sync::lock(&self.leaving);
+        if let Some((_, leaving)) = known.as_ref().filter(|(asked, _)| asked.elapsed() < LEAVING_KNOWN) {
+            return Ok(leaving.clone());
+        }
+        let leaving = read_topic_retention(self.cluster(), self.generation())?;
+        Ok(known.insert((Instant::now(), leaving)).1.clone())
+    }
+
     /// A turn as it is written.
     pub(super) fn outgoing_turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> OutgoingRecord<'a> {
         OutgoingRecord {
@@ -33,6 +47,26 @@ impl KafkaLog {
             value: Some(value),
             headers: None,
         }
+    }
+
+    /// Appends events in one transaction, and returns where they lie.
+    pub(super) fn append_in_transaction(&self, events: &[TurnEvent]) -> Result<WritePosition, LogError> {
+        let values = json_of(Topic::Turns, events)?;
+        check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
+        let records = events.iter().zip(&values).map(|(event, value)| self.outgoing_turn(event, value));
+        let last = self.group_writer.write(self.cluster(), records)?;
+        self.reach_written(&last);
+        Ok(self.position_of(events, &last))
+    }
+
+    /// Where events lie, by the last offset of each partition.
+    pub(super) fn position_of(&self, events: &[TurnEvent], last: &HashMap<(String, i32), i64>) -> WritePosition {
+        let mut written = WritePosition::nothing(self.partitions());
+        written.name_banks(events.iter().map(TurnEvent::bank));
+        for ((_, partition), offset) in last {
+            written.extend(partition.unsigned_abs(), offset.unsigned_abs() + 1);
+        }
+        written
     }
 
     /// A dead letter as it is written.

@@ -23,13 +23,14 @@
 //!   of the memory lie, and `operation_entries`: the operations that forget turns
 //! - `topic_retention`: when words of deleted turns leave the topics
 //! - `record_values`: the values of records that are to be written
-//! - `source_writer`: the turns and positions of live sources
+//! - `source_writer`: the turns and positions of live sources; `group_writer`: turns that are written together
 //! - `group_member`: the partitions that the consumer group assigns to this instance
 
 pub mod client;
 mod cluster_topic;
 mod control_records;
 pub mod group_member;
+mod group_writer;
 mod growing_partition;
 pub mod instances_topic;
 mod kafka_log;

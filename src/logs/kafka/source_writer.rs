@@ -14,8 +14,8 @@ use super::{
     unmarked_transactions::ProducerPartitions,
 };
 use crate::{
-    DeletionRegistry, Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic, id_salt,
-    murmur2::murmur2, source_log::names_key,
+    DeletionRegistry, Log, LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, Topic,
+    WriteOutcomeRegistry, id_salt, murmur2::murmur2, source_log::names_key,
 };
 use types::model::IdSalt;
 
@@ -124,6 +124,10 @@ impl SourceLog for KafkaLog {
 
     fn deletions(&self) -> &DeletionRegistry {
         &self.deletions
+    }
+
+    fn outcomes(&self) -> &WriteOutcomeRegistry {
+        &self.outcomes
     }
 }
 

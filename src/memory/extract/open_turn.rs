@@ -1,7 +1,7 @@
 //! Makes the units of a turn in an open window (decision 2).
 //!
 //! In: one turn, the languages of its window, and the speakers so far. Out: the units that the rules would make of the
-//! turn alone: one, or several for a very long turn; none for a deleted turn, a context turn, or a turn without
+//! turn alone: one, or several for a very long turn; none for a turn that is deleted or not to be recalled, a context turn, or a turn without
 //! content. The same turn and speakers always give the same units.
 
 use super::{
@@ -22,7 +22,7 @@ pub fn plain_units(
     speakers: &[String],
     least_content_words: u32,
 ) -> Vec<DraftUnit> {
-    if turn.deleted || turn.context {
+    if !turn.is_recalled() || turn.context {
         return Vec::new();
     }
     let mut people: Vec<String> = speakers.to_vec();

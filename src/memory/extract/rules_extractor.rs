@@ -49,7 +49,7 @@ impl Extractor for RulesExtractor {
 
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, TurnOrderError> {
         check_order(window)?;
-        let turns: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
+        let turns: Vec<&WindowTurn> = window.turns.iter().filter(|t| t.is_recalled()).collect();
         let people = speakers(&turns);
         let languages = TurnLanguages::of(&window.turns, self.language);
         let informs = |text: &str| is_informative(text, &people, self.least_content_words);
@@ -81,7 +81,7 @@ impl Extractor for RulesExtractor {
 }
 
 /// Units of `unit_turns` consecutive turns, counted from the window's first turn outside the
-/// context, deleted or not.
+/// context, recalled or not.
 fn grouped_units(
     window: &Window,
     unit_turns: u32,
@@ -90,7 +90,7 @@ fn grouped_units(
     informs: &impl Fn(&str) -> bool,
 ) -> Vec<DraftUnit> {
     let Some(start) = window.turns.iter().find(|t| !t.context).map(|t| t.ordinal) else { return Vec::new() };
-    let live: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
+    let live: Vec<&WindowTurn> = window.turns.iter().filter(|t| t.is_recalled()).collect();
     let own = live.partition_point(|t| t.context);
     let group = |t: &WindowTurn| t.ordinal.saturating_sub(start) / unit_turns;
     let mut units: Vec<DraftUnit> = Vec::new();
@@ -121,7 +121,7 @@ fn part_before(live: &[&WindowTurn], first: u32, languages: &TurnLanguages) -> O
 /// The drafts from which the units of a record were made, in their order.
 #[must_use]
 pub fn drafts_from_record(record: &MemoryRecord, settings: &ExtractSettings) -> Vec<DraftUnit> {
-    let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
+    let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| t.is_recalled()).collect();
     let languages = TurnLanguages::of(&record.turns, settings.language);
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
     record.units.iter().map(|unit| draft_of_unit(unit, &live, &languages, grouped)).collect()

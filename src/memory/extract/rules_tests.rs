@@ -22,8 +22,10 @@ fn turn(ordinal: u32, speaker: &str, text: &str) -> WindowTurn {
         thread: None,
         reply_to: None,
         attachments: Vec::new(),
+        metadata: None,
+        recall: true,
     };
-    WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0 }
+    WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0, stored: None }
 }
 
 fn with(mut window_turn: WindowTurn, change: impl FnOnce(&mut Turn)) -> WindowTurn {

@@ -11,10 +11,11 @@ use types::model::{Language, WindowTurn};
 pub struct TurnLanguages(Vec<(u32, Language)>);
 
 impl TurnLanguages {
-    /// The languages of a window's turns, in ordinal order; deleted turns do not count.
+    /// The languages of a window's turns, in ordinal order; turns that are deleted or not to be recalled do
+    /// not count.
     #[must_use]
     pub fn of<'w>(turns: impl IntoIterator<Item = &'w WindowTurn>, otherwise: Language) -> Self {
-        let live: Vec<&WindowTurn> = turns.into_iter().filter(|turn| !turn.deleted).collect();
+        let live: Vec<&WindowTurn> = turns.into_iter().filter(|turn| turn.is_recalled()).collect();
         let found = languages_of(live.iter().map(|turn| turn.turn.text.as_str()), otherwise);
         Self(live.iter().map(|turn| turn.ordinal).zip(found).collect())
     }

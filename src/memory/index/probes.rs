@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::units::unit_body::UnitBody;
+use super::{matching_parts::MatchingParts, units::unit_body::UnitBody};
 use crate::language::question::LocalStretch;
 use types::{
     config::{CosineScale, FamiliarityWeights},
-    model::{BankKey, Channel, Cues, FamiliarityTerms, Language, LogPosition, Score, UnitId},
+    model::{BankKey, Channel, Cues, FamiliarityTerms, Language, LogPosition, Score, Selector, UnitId},
 };
 
 /// A vector of unit length in 16-bit fixed point ([`crate::index::quantise`]).
@@ -36,6 +36,8 @@ pub struct FirstHopProbe {
     pub lexical: usize,
     /// How many units the cue channel returns.
     pub cue: usize,
+    /// Only units with one of these parts are searched.
+    pub matching: Option<Arc<MatchingParts>>,
 }
 
 /// One unit of the first hop.
@@ -96,6 +98,9 @@ pub struct FamiliarityProbe {
     pub linked_units: usize,
     /// The maximum number of parts in the answer.
     pub limit: usize,
+    /// Only these parts are ranked. The terms of their scores are those that they have in the whole bank; the zero of the
+    /// scale is that of these parts.
+    pub matching: Option<Arc<MatchingParts>>,
 }
 
 /// The time that a question names.
@@ -126,7 +131,7 @@ pub struct FamiliarityResult {
     pub scored: usize,
     /// Number of those that an assistant said.
     pub assistants: usize,
-    /// The estimated tokens of all of them.
+    /// The estimated tokens of all of them, or of those that the probe ranks.
     pub tokens: f64,
     /// What the question is about, except function words; each stem once.
     pub topics: Vec<QuestionTopic>,
@@ -225,6 +230,15 @@ pub struct TurnProbe {
     pub turn: String,
 }
 
+/// Looks for the parts of a bank that a selector takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// The selector; one that cannot be compiled takes nothing.
+    pub select: Selector,
+}
+
 /// A probe that reads the indexes of a bank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum IndexProbe {
@@ -234,6 +248,8 @@ pub(super) enum IndexProbe {
     Familiarity(Box<FamiliarityProbe>),
     /// Looks for the units of a turn.
     Turn(TurnProbe),
+    /// Looks for the parts that a selector takes.
+    Match(MatchProbe),
 }
 
 impl IndexProbe {
@@ -243,6 +259,7 @@ impl IndexProbe {
             Self::FirstHop(probe) => probe.bank,
             Self::Familiarity(probe) => probe.bank,
             Self::Turn(probe) => probe.bank,
+            Self::Match(probe) => probe.bank,
         }
     }
 }
@@ -266,6 +283,8 @@ pub struct NeighbourhoodProbe {
     pub target_cues: Cues,
     /// Whether the answer includes the anchors, each with an empty path.
     pub itself: bool,
+    /// Only units with one of these parts are walked over.
+    pub matching: Option<Arc<MatchingParts>>,
 }
 
 /// One step of a path, in fixed point.

@@ -67,6 +67,7 @@ fn load(name: &str, windows: std::ops::Range<u32>) -> RecordLoad {
             model: ModelRef { name: "test".to_owned(), hash: "0".to_owned() },
             turns: Vec::new(),
             units: vec![unit],
+            statements: None,
         };
         let key = MemoryKey { bank: bank.clone(), window, turn: None, part: 0 };
         (RecordKey::from(&key), Some(Arc::new(RecordUnits::new(&record, WIDTH).expect("a good record"))))
@@ -110,6 +111,7 @@ fn probe(name: &str) -> FamiliarityProbe {
         candidates: 0,
         linked_units: 0,
         limit: 5,
+        matching: None,
     }
 }
 

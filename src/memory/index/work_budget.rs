@@ -16,6 +16,8 @@ pub(super) const PLACED_UNIT: u64 = 40_000;
 pub(super) const KNOWN_CHOICE: u64 = 3_000;
 /// Multiplying a question's vector by one vector of a part.
 pub(super) const SCANNED_VECTOR: u64 = 40;
+/// Comparing one part with a selector.
+pub(super) const MATCHED_PART: u64 = 100;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
 

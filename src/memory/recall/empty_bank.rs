@@ -31,7 +31,7 @@ pub fn empty_bank_evidence(
         Vec::new(),
         &super::PartShares::of(&FamiliarityResult::default()),
         (&FamiliarityResult::default(), &[]),
-        settings.stop.most_tokens,
+        (settings.stop.most_tokens, 0),
         token_budget::ContextNotes { unsupported: Some(&reason), remark: None },
     );
     let trace = Trace {
@@ -54,6 +54,7 @@ pub fn empty_bank_evidence(
         context: context.text,
         context_turns: context.turns,
         tokens,
+        instructions: Vec::new(),
         sufficiency: 0.0,
         supported: false,
         stop_reason: planner::NO_START.to_owned(),

@@ -37,6 +37,12 @@ pub enum RecallError {
     /// The time of the question is not one of RFC 3339.
     #[error(transparent)]
     WrongTime(#[from] FieldError),
+    /// The question's selector cannot be meant.
+    #[error("where.{problem}")]
+    WrongSelector {
+        /// The field, what is wrong, and what to do.
+        problem: FieldError,
+    },
     /// The question asks for no token.
     #[error("most_tokens: 0 is too few; ask for at least 1, or leave it out")]
     NoTokens,

@@ -23,7 +23,7 @@ pub fn every_part(
     let read = question_cues::parse_question(question)?;
     let cues = question_cues::with_asker(question_cues::question_cues(&read), &read);
     let vector = QuestionVectors::of(&cues, &question.said_before, embed)?.asking;
-    let asked = first_hop::FirstHopQuery { read: &read, cues: &cues, vector: &vector };
+    let asked = first_hop::FirstHopQuery { read: &read, cues: &cues, vector: &vector, matching: None };
     let score = |settings| first_hop::every_part(memory, &asked, settings);
     let failed =
         |source| RecallError::Memory { bank: question.bank.to_string(), what: "look at every part".to_owned(), source };

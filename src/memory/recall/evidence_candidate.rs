@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::index::UnitBody;
+use crate::index::{MatchingParts, UnitBody};
 use types::model::{Provenance, Score};
 
 /// A unit that may become evidence.
@@ -23,4 +23,38 @@ pub struct EvidenceCandidate {
     pub familiarity: f64,
     /// Indexes of the parts that are quoted. `None` if the restatement is quoted instead.
     pub excerpt: Option<BTreeSet<usize>>,
+}
+
+impl EvidenceCandidate {
+    /// Quotes only the parts that a selector takes, if there is one.
+    pub(super) fn narrow(&mut self, matching: Option<&MatchingParts>) {
+        let Some(taken) = matching.and_then(|matching| matching.some_of(self.unit.id)) else { return };
+        let taken: BTreeSet<usize> = taken.iter().map(|part| *part as usize).collect();
+        self.excerpt = Some(match &self.excerpt {
+            Some(parts) => parts & &taken,
+            None => taken,
+        });
+    }
+}
+
+/// What an answer shows of a unit's restatement: without the parts that a selector does not take.
+pub(super) fn shown_restatement(unit: &UnitBody, matching: Option<&MatchingParts>) -> String {
+    match matching.and_then(|matching| matching.some_of(unit.id)) {
+        None => unit.restatement().to_owned(),
+        Some(taken) => {
+            let parts = taken.iter().filter_map(|part| unit.part(*part as usize));
+            parts.map(|part| format!("{}: {}", part.speaker, part.text)).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// What an answer shows of a unit's sources: without the turns that a selector does not take.
+pub(super) fn shown_sources(unit: &UnitBody, matching: Option<&MatchingParts>) -> Vec<String> {
+    let taken = matching.and_then(|matching| matching.some_of(unit.id));
+    let is_shown = |source: &&str| {
+        taken.is_none_or(|taken| {
+            taken.iter().any(|part| unit.part(*part as usize).is_some_and(|part| part.turn == *source))
+        })
+    };
+    unit.sources().filter(is_shown).map(str::to_owned).collect()
 }

@@ -5,7 +5,7 @@
 //! order of the trace, not consolidated; and how familiar the bank's parts are. In both cases, anchors
 //! and support are chosen by that familiarity. A reranker may change it before anything is chosen.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     BoxError, EvidenceCandidate, PartShares, RecallMemory, asked_time,
@@ -14,7 +14,9 @@ use super::{
     speaker_shares,
 };
 use crate::{
-    index::{DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector},
+    index::{
+        DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector, MatchingParts,
+    },
     language::question::{ParsedQuestion, QuestionType},
 };
 use types::{
@@ -73,6 +75,8 @@ pub(super) struct FirstHopQuery<'q> {
     pub(super) cues: &'q QuestionCues,
     /// The question's vector.
     pub(super) vector: &'q FixedVector,
+    /// The parts that its selector takes; `None` if it has none.
+    pub(super) matching: Option<&'q Arc<MatchingParts>>,
 }
 
 /// Finds the first candidates for a question. A reranker is asked where there is one and the settings name it.
@@ -143,6 +147,7 @@ pub(super) fn channel_probe(asked: &FirstHopQuery<'_>, settings: &RecallSettings
         lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
         // Without cues, the cue channel has nothing to score by.
         cue: if cues.cues.is_empty() { 0 } else { settings.cue },
+        matching: asked.matching.cloned(),
     }
 }
 
@@ -170,6 +175,7 @@ fn familiarity_probe(asked: &FirstHopQuery<'_>, settings: &RecallSettings) -> Fa
         candidates: settings.familiarity.candidates,
         linked_units: settings.familiarity.linked_units,
         limit: MAX_PARTS,
+        matching: asked.matching.cloned(),
     }
 }
 

@@ -6,7 +6,7 @@
 use super::{
     BoxError, EvidenceCandidate, PartShares, RankedCandidate, RecallMemory, assemble,
     context::render_context,
-    first_hop::{self, FirstHopQuery, PartChoice},
+    first_hop::{self, PartChoice},
     recollection::Recollection,
     token_budget,
 };
@@ -26,7 +26,7 @@ const LABEL: usize = 160;
 ///
 /// Each is a first hop of its own, so in a large bank it scores the candidates of its own first estimate.
 pub(super) fn flat_comparison(memory: &dyn RecallMemory, found: &Recollection<'_>) -> Result<FlatComparison, BoxError> {
-    let asked = FirstHopQuery { read: &found.read, cues: &found.evidence.trace.cues, vector: &found.vector };
+    let asked = found.first_hop_query();
     let by = |weights| first_hop::by_weights(memory, &asked, &found.settings, weights);
     let meaning = by(FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() })?;
     let words = by(FamiliarityWeights { words: 1.0, ..FamiliarityWeights::default() })?;
@@ -88,6 +88,7 @@ fn part_ranking(found: &Recollection<'_>, familiar: &FamiliarityResult, mut orde
         if found.settings.first_hop == FirstHopMethod::Channels {
             candidate.excerpt = None;
         }
+        candidate.narrow(found.matching.as_deref());
         RankedCandidate { rho: candidate.familiarity, candidate }
     };
     let ranked: Vec<RankedCandidate> = first_hop::candidates(familiar, &order, false).into_iter().map(ranked).collect();
@@ -133,8 +134,8 @@ mod tests {
     use super::*;
     use crate::{
         index::{
-            DataflowAnswer, FamiliarityProbe, FirstHopHit, FirstHopProbe, Neighbour, NeighbourhoodProbe, TurnProbe,
-            UnitBody,
+            DataflowAnswer, FamiliarityProbe, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts, Neighbour,
+            NeighbourhoodProbe, ProfileLine, ProfileProbe, TurnProbe, UnitBody,
         },
         recall::{
             RecallModels, RulesPlanner, recollect,
@@ -171,8 +172,16 @@ mod tests {
             Ok(DataflowAnswer { value: Vec::new(), epoch: 1, reflects: Vec::new() })
         }
 
+        fn matching(&self, _: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+            Err("nothing is selected".into())
+        }
+
         fn units_of_turn(&self, _: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
             Err("no turn is looked for".into())
+        }
+
+        fn profile(&self, _: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+            Ok(DataflowAnswer { value: Vec::new(), epoch: 1, reflects: Vec::new() })
         }
     }
 

@@ -11,6 +11,7 @@
 //! `abstain`, `token_budget` and `context` follow. `trace_text` renders evidence as text; `familiarity_scale` and
 //! `walk_trace` are what a trace shows on request, and `explanation` says why a turn is quoted or not. `flat_rankings`
 //! ranks without the graph, for comparison. `asked_time` is how an answer follows the time of its question.
+//! `standing_instructions` is the section of what the asker asked of the assistant; `profile_page` shows a profile.
 
 mod abstain;
 mod agreement;
@@ -30,6 +31,7 @@ mod first_hop;
 mod flat_rankings;
 mod part_shares;
 mod planner;
+mod profile_page;
 mod question_cues;
 mod recall_memory;
 mod recollect;
@@ -37,6 +39,7 @@ mod recollection;
 mod reranker;
 mod rules_planner;
 mod speaker_shares;
+mod standing_instructions;
 mod stem_sets;
 mod target;
 mod token_budget;
@@ -62,6 +65,7 @@ pub use expand::{ExpansionHit, Support};
 pub use explanation::{RecallExplanation, explain};
 pub use part_shares::PartShares;
 pub use planner::{COVERED, Planner};
+pub use profile_page::{ProfileChoice, ProfilePage, profile_page};
 pub use question_cues::{parse_question, question_cues};
 pub use recall_memory::RecallMemory;
 pub use recollect::{EmbedFunction, RecallModels, recollect};

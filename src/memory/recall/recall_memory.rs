@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::BoxError;
 use crate::index::{
-    DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour, NeighbourhoodProbe,
-    ShardHandle, TurnProbe, UnitBody,
+    DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe, MatchingParts,
+    Neighbour, NeighbourhoodProbe, ProfileLine, ProfileProbe, ShardHandle, TurnProbe, UnitBody,
 };
 
 /// A memory that answers the probes of recollection.
@@ -31,11 +31,23 @@ pub trait RecallMemory {
     /// Why the memory did not answer.
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<DataflowAnswer<Vec<Neighbour>>, BoxError>;
 
+    /// The parts of a bank that a selector takes.
+    ///
+    /// # Errors
+    /// Why the memory did not answer.
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError>;
+
     /// The units that a turn was made into.
     ///
     /// # Errors
     /// The reason why the memory did not answer.
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError>;
+
+    /// What holds of persons, and what was superseded.
+    ///
+    /// # Errors
+    /// The reason why the memory did not answer.
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError>;
 }
 
 impl RecallMemory for ShardHandle {
@@ -51,7 +63,15 @@ impl RecallMemory for ShardHandle {
         Ok(Self::neighbourhood(self, probe)?)
     }
 
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        Ok(Self::matching_parts(self, probe)?)
+    }
+
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         Ok(Self::units_of_turn(self, probe)?)
+    }
+
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        Ok(Self::profile(self, probe)?)
     }
 }

@@ -3,12 +3,14 @@
 //! In: a question, a memory that answers probes, and the models that it asks. Out: evidence with
 //! its whole trace. It reads no clock and opens nothing.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     BoxError, EvidenceCandidate, RankedCandidate, RecallError, RecallMemory,
     abstain::abstention,
-    asked_time, assemble, expand,
+    asked_time, assemble,
+    evidence_candidate::{shown_restatement, shown_sources},
+    expand,
     expand::Support,
     familiarity_scale::{familiarity_scale, near_misses},
     first_hop, flat_rankings,
@@ -17,12 +19,13 @@ use super::{
     recollection::{PlannedRound, QuotedUnits, Recollection},
     reranker::Reranker,
     speaker_shares,
+    standing_instructions::StandingSection,
     token_budget::{self, BudgetedEvidence, ContextNotes},
     unknown_asker,
     walk_trace::walk_trace,
 };
 use crate::{
-    index::{self, NeighbourhoodProbe},
+    index::{self, MatchProbe, MatchingParts, NeighbourhoodProbe},
     language::question::first_person_wording,
 };
 use types::{
@@ -96,8 +99,14 @@ pub(super) fn recollection<'q>(
         move |source| RecallError::Memory { bank, what, source }
     };
 
-    let asked = first_hop::FirstHopQuery { read: &read, cues: &cues, vector: &vectors.asking };
+    let select = question.narrowing().cloned().map(|select| MatchProbe { bank: question.bank.key(), select });
+    let matched = select.map(|probe| memory.matching(probe)).transpose().map_err(failed("selector".to_owned()))?;
+    // What the answer reflects is what the selector was compared with, which no later probe precedes.
+    let (matching, matched_at) = matched.map(|matched| (matched.value, matched.reflects)).unzip();
+    let matching = matching.as_ref();
+    let asked = first_hop::FirstHopQuery { read: &read, cues: &cues, vector: &vectors.asking, matching };
     let mut first = first_hop::first_hop(memory, &asked, rerank, settings).map_err(failed("first hop".to_owned()))?;
+    first.reflects = matched_at.unwrap_or(first.reflects);
     let asker = question.asker.as_deref().zip(first.familiar.unknown_asker.as_deref());
     let notice = asker.map(|(asker, known)| unknown_asker::unknown_asker_notice(asker, known));
     // What others said of themselves is no evidence about a person who has not spoken.
@@ -132,6 +141,7 @@ pub(super) fn recollection<'q>(
             &target,
             vectors.asking.clone(),
             index::quantise(&wanted.floats()),
+            matching,
             settings,
         );
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
@@ -148,6 +158,8 @@ pub(super) fn recollection<'q>(
 
     let sufficiency =
         if about_stranger { 0.0 } else { planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0) };
+    let taken = matching.map(|matching| &**matching);
+    evidence.iter_mut().for_each(|candidate| candidate.narrow(taken));
     let assembled = assemble::assemble(evidence.clone(), settings);
     let unsupported = abstention(&assembled, &stop_reason, sufficiency, first.familiar.own_topics(), settings);
     let nothing = asked_time::nothing_of_time(&read, &first.familiar);
@@ -160,14 +172,21 @@ pub(super) fn recollection<'q>(
         unsupported: unsupported.as_deref(),
         remark: nothing.as_ref().map(|(reason, _)| reason.as_str()).filter(|_| unsupported.is_none()),
     };
+    let known = first.familiar.only_person.as_deref().filter(|_| !about_stranger);
+    // A question about some turns alone gets no words of others.
+    let standing = match matching {
+        Some(_) => StandingSection::default(),
+        None => StandingSection::of(memory, question, known, settings).map_err(failed("profile".to_owned()))?,
+    };
     let most_tokens = settings.stop.most_tokens;
     let BudgetedEvidence { ranked, context, tokens } = token_budget::fit_evidence(
         assembled,
         &first.impressions,
         (&first.familiar, first.chosen.quoted()),
-        most_tokens,
+        (most_tokens, standing.tokens),
         notes,
     );
+    let (context, tokens) = standing.behind(context, tokens);
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let quoted: QuotedUnits = ranked.iter().map(|r| (r.candidate.unit.id, r.candidate.excerpt.clone())).collect();
     let asker = question.asker.clone().or_else(|| first.familiar.only_person.clone());
@@ -180,8 +199,8 @@ pub(super) fn recollection<'q>(
         llm: planner.usage(),
         scale: familiarity_scale(&first),
         rerank: first.reranked.clone(),
-        first_hop: first.candidates.iter().map(|candidate| considered_unit(candidate, &kept, true)).collect(),
-        near: near_misses(&first.familiar, &quoted, question.near.unwrap_or_default() as usize),
+        first_hop: first.candidates.iter().map(|candidate| considered_unit(candidate, &kept, taken, true)).collect(),
+        near: near_misses(&first.familiar, &quoted, taken, question.near.unwrap_or_default() as usize),
         rounds: rounds
             .iter()
             .map(|round| RecallRound {
@@ -191,10 +210,11 @@ pub(super) fn recollection<'q>(
                     .support
                     .considered
                     .iter()
-                    .map(|c| considered_unit(&c.candidate, &kept, c.enters))
+                    .map(|c| considered_unit(&c.candidate, &kept, taken, c.enters))
                     .collect(),
                 reflects: round.reflects.clone(),
-                walk: (question.walk && round.plan.proceed).then(|| walk_trace(round, &evidence, &first.impressions)),
+                walk: (question.walk && round.plan.proceed)
+                    .then(|| walk_trace(round, &evidence, &first.impressions, taken)),
             })
             .collect(),
     };
@@ -204,7 +224,8 @@ pub(super) fn recollection<'q>(
         context: context.text,
         context_turns: context.turns,
         tokens,
-        units: ranked.into_iter().map(evidence_unit).collect(),
+        instructions: standing.instructions,
+        units: ranked.into_iter().map(|ranked| evidence_unit(ranked, taken)).collect(),
         sufficiency,
         supported: unsupported.is_none(),
         stop_reason,
@@ -214,8 +235,18 @@ pub(super) fn recollection<'q>(
         flat: None,
         notice,
     };
-    let vector = vectors.asking;
-    Ok(Recollection { settings: within, read, vector, first, rounds, found: evidence, quoted, evidence: answer })
+    let (vector, matching) = (vectors.asking, matching.cloned());
+    Ok(Recollection {
+        settings: within,
+        read,
+        vector,
+        matching,
+        first,
+        rounds,
+        found: evidence,
+        quoted,
+        evidence: answer,
+    })
 }
 
 /// The vectors of a question.
@@ -263,6 +294,9 @@ impl QuestionVectors {
 pub(super) fn asked_settings(question: &Question, settings: &RecallSettings) -> Result<RecallSettings, RecallError> {
     let bound = settings.stop.bound_tokens;
     question.asked_at.map_or(Ok(()), |time| time.check_offset("asked_at"))?;
+    if let Some(select) = question.select.as_ref().filter(|select| !select.is_empty()) {
+        select.check().map_err(|problem| RecallError::WrongSelector { problem })?;
+    }
     let bytes = question.said_before.iter().map(|said| said.speaker.len() + said.text.len()).sum();
     if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongConversation { bytes });
@@ -295,6 +329,7 @@ fn neighbourhood_probe(
     target: &Target,
     question_vector: index::FixedVector,
     target_vector: index::FixedVector,
+    matching: Option<&Arc<MatchingParts>>,
     settings: &RecallSettings,
 ) -> NeighbourhoodProbe {
     NeighbourhoodProbe {
@@ -306,6 +341,7 @@ fn neighbourhood_probe(
         target: target_vector,
         target_cues: target.cues.clone(),
         itself: false,
+        matching: matching.cloned(),
     }
 }
 
@@ -328,10 +364,15 @@ fn enforce_plan_rules(mut plan: Plan, evidence: &[EvidenceCandidate], settings: 
 
 /// A candidate with one provenance, as the trace shows it: kept if it entered this way and is in
 /// the final evidence.
-fn considered_unit(candidate: &EvidenceCandidate, kept: &BTreeSet<UnitId>, enters: bool) -> ConsideredUnit {
+fn considered_unit(
+    candidate: &EvidenceCandidate,
+    kept: &BTreeSet<UnitId>,
+    matching: Option<&MatchingParts>,
+    enters: bool,
+) -> ConsideredUnit {
     ConsideredUnit {
         id: candidate.unit.id,
-        restatement: candidate.unit.restatement().to_owned(),
+        restatement: shown_restatement(&candidate.unit, matching),
         provenance: candidate.provenance.first().cloned().unwrap_or(Provenance::FirstHop {
             channel: Channel::Semantic,
             rank: 0,
@@ -341,15 +382,15 @@ fn considered_unit(candidate: &EvidenceCandidate, kept: &BTreeSet<UnitId>, enter
     }
 }
 
-fn evidence_unit(ranked: RankedCandidate) -> EvidenceUnit {
+fn evidence_unit(ranked: RankedCandidate, matching: Option<&MatchingParts>) -> EvidenceUnit {
     let EvidenceCandidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
     let quoted = unit.parts().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
     EvidenceUnit {
         id: unit.id,
-        restatement: unit.restatement().to_owned(),
+        restatement: shown_restatement(&unit, matching),
         cues: unit.cues(),
         said_at: unit.said_at,
-        sources: unit.sources().map(str::to_owned).collect(),
+        sources: shown_sources(&unit, matching),
         excerpts: quoted.map(|(_, part)| Excerpt::from(part)).collect(),
         rho: ranked.rho,
         anchor,

@@ -3,11 +3,18 @@
 //! In: nothing. Out: what the loop found and chose, for its answer, for a trace that shows more of it, and for an
 //! explanation. Values without behaviour.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::{EvidenceCandidate, expand::Support, first_hop::FirstHopResult};
+use super::{
+    EvidenceCandidate,
+    expand::Support,
+    first_hop::{FirstHopQuery, FirstHopResult},
+};
 use crate::{
-    index::{FixedVector, Neighbour},
+    index::{FixedVector, MatchingParts, Neighbour},
     language::question::ParsedQuestion,
 };
 use types::{
@@ -23,6 +30,8 @@ pub(super) struct Recollection<'q> {
     pub(super) read: ParsedQuestion<'q>,
     /// The question's vector, by which the memory is probed.
     pub(super) vector: FixedVector,
+    /// The parts that its selector takes; `None` if it has none.
+    pub(super) matching: Option<Arc<MatchingParts>>,
     /// The first hop.
     pub(super) first: FirstHopResult,
     /// The rounds, in order.
@@ -33,6 +42,14 @@ pub(super) struct Recollection<'q> {
     pub(super) quoted: QuotedUnits,
     /// The evidence.
     pub(super) evidence: Evidence,
+}
+
+impl Recollection<'_> {
+    /// The question as its first hop was asked.
+    pub(super) fn first_hop_query(&self) -> FirstHopQuery<'_> {
+        let (cues, matching) = (&self.evidence.trace.cues, self.matching.as_ref());
+        FirstHopQuery { read: &self.read, cues, vector: &self.vector, matching }
+    }
 }
 
 /// The quoted parts of the units of an answer; `None` for a unit that is quoted whole.

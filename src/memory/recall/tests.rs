@@ -5,8 +5,9 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 use super::*;
 use crate::{
     index::{
-        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour,
-        NeighbourhoodProbe, PartFields, PathStep, QuestionTopic, TurnProbe, UnitBody, UnitFields,
+        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
+        MatchingParts, Neighbour, NeighbourhoodProbe, PartFields, PathStep, ProfileLine, ProfileProbe, QuestionTopic,
+        TurnProbe, UnitBody, UnitFields,
     },
     language::question::ParsedQuestion,
 };
@@ -140,9 +141,17 @@ impl RecallMemory for ScriptedMemory {
         Ok(answered(found))
     }
 
+    fn matching(&self, _: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        Err("nothing is selected".into())
+    }
+
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         let units = self.hits.iter().map(|hit| &hit.unit).chain(self.neighbours.iter().map(|near| &near.unit));
         Ok(answered(units.filter(|unit| unit.is_of_turn(0, &probe.turn)).cloned().collect()))
+    }
+
+    fn profile(&self, _: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        Ok(answered(Vec::new()))
     }
 }
 

@@ -46,8 +46,10 @@ fn turn(id: &str, ordinal: u32, at: &str, speaker: &str, text: &str) -> WindowTu
         thread: None,
         reply_to: None,
         attachments: Vec::new(),
+        metadata: None,
+        recall: true,
     };
-    WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0 }
+    WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0, stored: None }
 }
 
 /// The units of a window in which these turns were said, as a record of the memory log.
@@ -92,6 +94,7 @@ fn record(session: &str, turns: Vec<WindowTurn>) -> MemoryRecord {
         model: ModelRef { name: "words".to_owned(), hash: "0".to_owned() },
         turns: Vec::new(),
         units: drafts.into_iter().map(unit).collect(),
+        statements: None,
     }
 }
 

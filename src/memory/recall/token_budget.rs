@@ -46,12 +46,13 @@ pub(super) struct ContextNotes<'n> {
     pub(super) remark: Option<&'n str>,
 }
 
-/// The evidence within `most_tokens`.
+/// The evidence within `most_tokens`, of which other sections of the context have taken some: the evidence gives up as
+/// many, but no more than a quarter of what it would have.
 pub(super) fn fit_evidence(
     ranked: Vec<RankedCandidate>,
     impressions: &PartShares,
     (familiar, chosen): (&FamiliarityResult, &[(usize, f64)]),
-    most_tokens: usize,
+    (most_tokens, taken_tokens): (usize, usize),
     notes: ContextNotes<'_>,
 ) -> BudgetedEvidence {
     let ContextNotes { unsupported, remark } = notes;
@@ -60,7 +61,7 @@ pub(super) fn fit_evidence(
     let remark = remark.filter(|line| token_count::count_tokens(line) * REMARK_DIVISOR <= most_tokens);
     let of_remark = remark.as_deref().map_or(0, |line| token_count::count_tokens(line) + 1);
     let most = most_tokens;
-    let most_tokens = most - of_remark;
+    let most_tokens = (most - of_remark).saturating_sub(taken_tokens);
     let mut quotes = quote_candidates(&ranked, impressions);
     let place = |at: usize| {
         let part = familiar.best.get(at)?;
@@ -73,14 +74,20 @@ pub(super) fn fit_evidence(
         let unit = ranked.get(quote.unit).map(|one| one.candidate.unit.id);
         unit.zip(quote.part).and_then(|key| places.get(&key)).copied().unwrap_or(usize::MAX)
     });
-    let mut spent = 0;
     let mut headings = BTreeSet::new();
-    let first_too_many = quotes.iter().position(|quote| {
-        let unit = &ranked[quote.unit].candidate.unit;
-        let is_new = headings.insert((unit.session(), unit.said_at.local().date()));
-        spent += quote.tokens + if is_new { HEADING_TOKENS } else { 0 };
-        spent > most_tokens
-    });
+    let mut spent = 0;
+    let ends: Vec<usize> = quotes
+        .iter()
+        .map(|quote| {
+            let unit = &ranked[quote.unit].candidate.unit;
+            let is_new = headings.insert((unit.session(), unit.said_at.local().date()));
+            spent += quote.tokens + if is_new { HEADING_TOKENS } else { 0 };
+            spent
+        })
+        .collect();
+    let given_up = spent.saturating_sub(taken_tokens).max(spent - spent / 4);
+    let room = if taken_tokens == 0 { most_tokens } else { most_tokens.min(given_up) };
+    let first_too_many = ends.iter().position(|end| *end > room);
     quotes.truncate(first_too_many.unwrap_or(quotes.len()));
     let mut note = unsupported;
     loop {

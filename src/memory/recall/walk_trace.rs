@@ -9,15 +9,22 @@ use std::{
     sync::Arc,
 };
 
-use super::{EvidenceCandidate, PartShares, recollection::PlannedRound};
-use crate::index::UnitBody;
+use super::{EvidenceCandidate, PartShares, evidence_candidate::shown_restatement, recollection::PlannedRound};
+use crate::index::{MatchingParts, UnitBody};
 use types::model::{EdgeStep, UnitId, WalkTrace, WalkUnit, WalkUnitState};
 
 /// Most units of a trace.
 const MAX_UNITS: usize = 500;
+/// Most characters of the label of a unit of which only some parts are shown.
+const LABEL: usize = 80;
 
 /// What a round's walk met.
-pub(super) fn walk_trace(round: &PlannedRound, evidence: &[EvidenceCandidate], impressions: &PartShares) -> WalkTrace {
+pub(super) fn walk_trace(
+    round: &PlannedRound,
+    evidence: &[EvidenceCandidate],
+    impressions: &PartShares,
+    matching: Option<&MatchingParts>,
+) -> WalkTrace {
     let mut met: BTreeMap<UnitId, (WalkUnitState, &Arc<UnitBody>)> = BTreeMap::new();
     let anchors = evidence.iter().filter(|candidate| round.plan.anchors.contains(&candidate.unit.id));
     met.extend(anchors.map(|anchor| (anchor.unit.id, (WalkUnitState::Anchor, &anchor.unit))));
@@ -45,7 +52,7 @@ pub(super) fn walk_trace(round: &PlannedRound, evidence: &[EvidenceCandidate], i
     let steps = round.neighbours.iter().flat_map(|near| &near.path);
     let edges: BTreeSet<_> = steps.filter(|step| shown.contains(&step.from) && shown.contains(&step.to)).collect();
     WalkTrace {
-        units: units.into_iter().map(|(state, share, unit)| walk_unit(state, share, unit)).collect(),
+        units: units.into_iter().map(|(state, share, unit)| walk_unit(state, share, unit, matching)).collect(),
         edges: edges
             .into_iter()
             .map(|step| EdgeStep { from: step.from, to: step.to, channel: step.channel, weight: step.weight.as_f64() })
@@ -54,6 +61,10 @@ pub(super) fn walk_trace(round: &PlannedRound, evidence: &[EvidenceCandidate], i
     }
 }
 
-fn walk_unit(state: WalkUnitState, share: Option<f64>, unit: &UnitBody) -> WalkUnit {
-    WalkUnit { id: unit.id, label: unit.label().to_owned(), said_at: unit.said_at, share, state }
+fn walk_unit(state: WalkUnitState, share: Option<f64>, unit: &UnitBody, matching: Option<&MatchingParts>) -> WalkUnit {
+    let label = match matching.and_then(|matching| matching.some_of(unit.id)) {
+        None => unit.label().to_owned(),
+        Some(_) => shown_restatement(unit, matching).chars().take(LABEL).collect(),
+    };
+    WalkUnit { id: unit.id, label, said_at: unit.said_at, share, state }
 }

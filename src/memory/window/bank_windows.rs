@@ -10,16 +10,18 @@ use std::{
 
 use super::{
     auto_sessions::AutoSessions,
-    change::{UNSEEN_SESSION, WindowChange},
+    change::{TITLE_SESSION, UNSEEN_SESSION, WindowChange, WriteEffect},
     crossing_conversations::{self, CrossingConversations},
     packed_turns::PackedTurn,
+    session_titles::SessionTitles,
     session_windows::{SessionWindows, TurnPosition},
     turn_positions::TurnPositions,
     window_rules::WindowRules,
 };
 use types::{
     model::{
-        Bank, EventTime, IdSalt, MemoryKey, SessionId, Turn, TurnDeletion, TurnEvent, Window, WindowId, WindowTurn,
+        Bank, EventTime, IdSalt, MemoryKey, SessionId, StoredTimes, Turn, TurnDeletion, TurnEvent, Window, WindowId,
+        WindowTurn,
     },
     shrinkable_collection::push_sparingly,
 };
@@ -44,6 +46,7 @@ pub(super) struct BankWindows {
     changed_unseen: BTreeSet<String>,
     /// The open windows: (latest event time of their own turns, session).
     pub(super) open: BTreeSet<(i64, usize)>,
+    pub(super) titles: SessionTitles,
     /// Turns that were edited or deleted since [`Self::take_revised`].
     revised: BTreeSet<String>,
     /// Windows with something to write: (session, start).
@@ -56,6 +59,8 @@ pub(super) struct BankWindows {
     pub(super) plain: Option<HashMap<String, String>>,
     /// The turns of restored records, until [`Self::reconcile`].
     pub(super) restored: Vec<RestoredTurn>,
+    /// When the event that is applied was stored, in milliseconds since 1970; `None` if that is unknown.
+    pub(super) stored_ms: Option<i64>,
     /// The last offset that was applied.
     pub(super) applied: Option<u64>,
 }
@@ -90,6 +95,7 @@ impl BankWindows {
             positions: TurnPositions::default(),
             unseen: BTreeMap::new(),
             changed_unseen: BTreeSet::new(),
+            titles: SessionTitles::default(),
             revised: BTreeSet::new(),
             open: BTreeSet::new(),
             changed: BTreeSet::new(),
@@ -97,15 +103,22 @@ impl BankWindows {
             reach: rules.overlap,
             plain: None,
             restored: Vec::new(),
+            stored_ms: None,
             applied: None,
         }
     }
 
-    /// Applies an event; returns the number of turns in the windows that it closed.
-    pub(super) fn apply(&mut self, offset: u64, event: &TurnEvent) -> usize {
+    /// Applies an event; returns what it did, and the number of turns in the windows that it closed.
+    pub(super) fn apply(&mut self, offset: u64, event: &TurnEvent) -> (WriteEffect, usize) {
+        let mut effect = WriteEffect::Written;
         match event {
-            TurnEvent::Turn(turn) => self.apply_turn(offset, turn),
-            TurnEvent::Deletion(deletion) => self.delete(offset, deletion),
+            TurnEvent::Turn(turn) => effect = self.apply_turn(offset, turn),
+            TurnEvent::Deletion(deletion) => {
+                effect = self.delete(offset, deletion);
+                // What is deleted already is no more deleted by this.
+                effect = if effect == WriteEffect::Unchanged { WriteEffect::Stale } else { effect };
+            }
+            TurnEvent::SessionTitle(title) => self.titles.apply(offset, title),
             TurnEvent::SessionEnd(end) => {
                 for name in self.rules.sessions_ended_by(&end.session) {
                     if let Some(&session) = self.names.get(&name) {
@@ -117,12 +130,14 @@ impl BankWindows {
             TurnEvent::Idle(idle) => {
                 self.close_while(|rules, last_ms| rules.closes_at_idle(last_ms, idle.time.unix_ms));
             }
+            // The first is decided with its group, and the second says what was.
+            TurnEvent::Conditional(_) | TurnEvent::Verdict(_) => {}
         }
-        std::mem::take(&mut self.closing_turns)
+        (effect, std::mem::take(&mut self.closing_turns))
     }
 
     pub(super) fn has_changes(&self) -> bool {
-        !self.changed.is_empty() || !self.changed_unseen.is_empty()
+        !self.changed.is_empty() || !self.changed_unseen.is_empty() || self.titles.has_changes()
     }
 
     /// The changed windows by session and start.
@@ -132,6 +147,7 @@ impl BankWindows {
             .filter_map(|(session, start)| self.sessions.get_mut(session)?.drain(&self.bank, start))
             .collect();
         out.extend(self.drain_unseen());
+        out.extend(self.titles.drain(&self.bank));
         out.sort_by(|a, b| a.window.id.cmp(&b.window.id));
         out
     }
@@ -163,6 +179,9 @@ impl BankWindows {
             let turn = key.turn.as_ref()?;
             return Some(vec![self.unseen_turn(turn, self.unseen.get(turn)?)]);
         }
+        if key.window.session.0 == TITLE_SESSION {
+            return self.titles.record(&self.bank, key.turn.as_ref()?).map(|turn| vec![turn]);
+        }
         let session = self.sessions.get(*self.names.get(&key.window.session)?)?;
         let is_closed = session.windows.get(key.window.start)?.closed;
         let mut turns = session.window(&self.bank, key.window.start)?.turns;
@@ -186,9 +205,11 @@ impl BankWindows {
             thread: None,
             reply_to: None,
             attachments: Vec::new(),
+            metadata: None,
+            recall: true,
         };
         let source_offset = unseen.source_offset;
-        WindowTurn { turn: Arc::new(hole), ordinal: 0, context: false, deleted: true, source_offset }
+        WindowTurn { turn: Arc::new(hole), ordinal: 0, context: false, deleted: true, source_offset, stored: None }
     }
 
     fn drain_unseen(&mut self) -> Option<WindowChange> {
@@ -214,44 +235,52 @@ impl BankWindows {
     }
 
     /// A new turn, or a new version of one.
-    fn apply_turn(&mut self, offset: u64, turn: &Turn) {
+    fn apply_turn(&mut self, offset: u64, turn: &Turn) -> WriteEffect {
         if let Some(position) = self.positions.get(&turn.turn, &self.sessions) {
-            self.revise(position, &PackedTurn::of(turn, position.ordinal, offset));
-            return;
+            return self.revise(position, PackedTurn::of(turn, position.ordinal, offset));
         }
         if let Some(unseen) = self.unseen.get(&turn.turn) {
             if turn.version <= unseen.version {
-                return;
+                return WriteEffect::Stale;
             }
             self.remove_unseen(&turn.turn);
         }
         self.close_before(turn.time.unix_ms);
         let session = self.session_of(turn);
         self.append(session, offset, turn);
+        WriteEffect::Written
     }
 
     /// Deletes a turn, even one that has not arrived yet.
-    pub(super) fn delete(&mut self, offset: u64, deletion: &TurnDeletion) {
+    pub(super) fn delete(&mut self, offset: u64, deletion: &TurnDeletion) -> WriteEffect {
         if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
-            let Some(current) = self.current(position) else { return };
-            // Its ids and time stay. Its speaker, words, reply and attachments do not.
+            let Some(current) = self.current(position) else { return WriteEffect::Unchanged };
+            let session = (!current.deleted).then(|| current.session.map(str::to_owned)).flatten();
+            // Its ids and time stay. Its speaker, words, reply, attachments and metadata do not.
             let (speaker, kind, text) = (UNKNOWN_SPEAKER.to_owned(), None, String::new());
             let (reply_to, attachments, version) = (None, Vec::new(), deletion.version);
             let kept = current.to_turn(&self.bank);
-            let emptied = Turn { version, speaker, kind, text, reply_to, attachments, ..kept };
+            let (metadata, recall) = (None, true);
+            let emptied = Turn { version, speaker, kind, text, reply_to, attachments, metadata, recall, ..kept };
             let mut hole = PackedTurn::of(&emptied, position.ordinal, offset);
             hole.deleted = true;
-            self.revise(position, &hole);
-            return;
+            let effect = self.revise(position, hole);
+            if effect == WriteEffect::Written
+                && let Some(session) = session
+            {
+                self.titles.drop_if_empty(&session, &self.sessions);
+            }
+            return effect;
         }
         let known = self.unseen.get(&deletion.turn);
         if known.is_some_and(|unseen| deletion.version <= unseen.version) {
-            return;
+            return WriteEffect::Stale;
         }
         let in_log = known.is_some_and(|unseen| unseen.in_log);
         let unseen = UnseenDeletion { version: deletion.version, source_offset: offset, in_log };
         self.unseen.insert(deletion.turn.clone(), unseen);
         self.changed_unseen.insert(deletion.turn.clone());
+        WriteEffect::Written
     }
 
     /// Replaces the id of a deleted turn by its hidden form, and hides numbers and addresses in the names of its
@@ -263,8 +292,9 @@ impl BankWindows {
         let kept = current.to_turn(&self.bank);
         let [session, thread] = [&kept.session, &kept.thread].map(|name| name.as_ref().map(|name| salt.hide(name)));
         let hidden = Turn { turn: salt.hidden(id), session, thread, ..kept };
+        let stored = current.stored;
         let mut hole = PackedTurn::of(&hidden, ordinal, offset);
-        hole.deleted = true;
+        (hole.deleted, hole.stored) = (true, stored);
         if let Some(session) = self.sessions.get_mut(position.session) {
             session.turns.insert(&hole);
             if let Some(span) = session.window_of(ordinal).and_then(|start| session.windows.get_mut(start)) {
@@ -288,17 +318,23 @@ impl BankWindows {
         Some(unseen)
     }
 
-    fn current(&self, position: TurnPosition) -> Option<PackedTurn<'_>> {
+    pub(super) fn current(&self, position: TurnPosition) -> Option<PackedTurn<'_>> {
         self.sessions.get(position.session)?.turns.get(position.ordinal)
     }
 
     /// Replaces the current version of a turn if the new one wins (decision 4).
-    fn revise(&mut self, position: TurnPosition, new: &PackedTurn<'_>) {
-        let Some(session) = self.sessions.get_mut(position.session) else { return };
-        let Some(current) = session.turns.get(position.ordinal) else { return };
-        if new.rank() < current.rank() || (new.rank() == current.rank() && new.equals_except_offset(&current)) {
-            return;
+    fn revise(&mut self, position: TurnPosition, mut new: PackedTurn<'_>) -> WriteEffect {
+        let Some(session) = self.sessions.get_mut(position.session) else { return WriteEffect::Unchanged };
+        let Some(current) = session.turns.get(position.ordinal) else { return WriteEffect::Unchanged };
+        if new.rank() < current.rank() {
+            return WriteEffect::Stale;
         }
+        if new.rank() == current.rank() && new.equals_except_offset(&current) {
+            return WriteEffect::Unchanged;
+        }
+        // Its first version keeps its time, if that is known.
+        new.stored = self.stored_ms.zip(current.stored).map(|(ms, before)| StoredTimes { ms, ..before });
+        let new = &new;
         let old_ms = current.unix_ms;
         self.conversations.revise(&session.id, &current, new);
         self.revised.insert(new.id.to_owned());
@@ -314,6 +350,7 @@ impl BankWindows {
         if !new.deleted {
             self.close_before(new.unix_ms);
         }
+        WriteEffect::Written
     }
 
     /// Marks every window that holds a turn as changed, and updates the last event time of the
@@ -381,7 +418,8 @@ impl BankWindows {
     /// Appends a new turn to a session. Its position never changes.
     fn append(&mut self, index: usize, offset: u64, turn: &Turn) {
         let Some(session) = self.sessions.get_mut(index) else { return };
-        let turn = PackedTurn::of(turn, session.next_ordinal(), offset);
+        let mut turn = PackedTurn::of(turn, session.next_ordinal(), offset);
+        turn.stored = self.stored_ms.map(|ms| StoredTimes { ms, first_ms: ms });
         if let Some(number) = session.auto {
             self.autos.add(number, turn.unix_ms);
         }

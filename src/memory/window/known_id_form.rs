@@ -35,7 +35,7 @@ impl BankWindows {
                 })?;
                 Some(TurnEvent::Deletion(TurnDeletion { turn: id, ..deletion.clone() }))
             }
-            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => None,
+            _ => None,
         }
     }
 

@@ -15,6 +15,7 @@
 //! - `auto_sessions`: the session of a turn that names none.
 //! - `crossing_conversations`: the session of a turn if conversations cross; `antecedent` says which turn it answers,
 //!   from its `turn_words` and other features.
+//! - `conditional_writes`: whether the conditions of writes hold; `session_titles`: the titles of sessions.
 //! - `restore`: rebuilds the state from the memory records that it wrote.
 //! - `change`: what a drain returns.
 
@@ -22,10 +23,12 @@ mod antecedent;
 mod auto_sessions;
 mod bank_windows;
 mod change;
+mod conditional_writes;
 mod crossing_conversations;
 mod known_id_form;
 mod packed_turns;
 mod restore;
+mod session_titles;
 mod session_windows;
 mod turn_positions;
 mod turn_words;
@@ -38,6 +41,7 @@ mod properties;
 mod tests;
 
 pub use antecedent::{AntecedentFeatures, ConversationTurn, FEATURES, REACH, WEIGHTS, antecedent, choices};
-pub use change::{UNSEEN_SESSION, WindowChange};
+pub use change::{TITLE_SESSION, UNSEEN_SESSION, WindowChange, WriteEffect, session_title};
+pub use conditional_writes::GroupDecision;
 pub use turn_words::TurnWords;
 pub use windower::Windower;

@@ -3,10 +3,12 @@
 //! In: turns. Out: the same turns, by ordinal. Up to sixteen consecutive turns share one piece of memory, in which each
 //! takes the bytes of its names and words and about twenty more. Reading a turn skips those before it in its piece.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use types::{
-    model::{Attachment, Bank, EventTime, SpeakerKind, Turn},
+    model::{Attachment, Bank, EventTime, Metadata, SpeakerKind, StoredTimes, Turn},
     shrinkable_collection::insert_sparingly,
 };
 
@@ -23,6 +25,7 @@ pub(super) struct PackedTurn<'t> {
     pub(super) deleted: bool,
     /// The offset of this version in the turns topic.
     pub(super) source_offset: u64,
+    pub(super) stored: Option<StoredTimes>,
     pub(super) unix_ms: i64,
     offset_seconds: i32,
     pub(super) id: &'t str,
@@ -30,7 +33,7 @@ pub(super) struct PackedTurn<'t> {
     kind: Option<SpeakerKind>,
     pub(super) text: &'t str,
     #[serde(borrow)]
-    session: Option<&'t str>,
+    pub(super) session: Option<&'t str>,
     #[serde(borrow)]
     thread: Option<&'t str>,
     #[serde(borrow)]
@@ -39,6 +42,9 @@ pub(super) struct PackedTurn<'t> {
     /// fields, and only a format with field names can read that.
     #[serde(borrow)]
     attachments: Vec<[Option<&'t str>; 3]>,
+    /// As JSON; empty for none.
+    metadata: Cow<'t, str>,
+    recall: bool,
 }
 
 impl<'t> PackedTurn<'t> {
@@ -52,6 +58,7 @@ impl<'t> PackedTurn<'t> {
             version: turn.version,
             deleted: false,
             source_offset,
+            stored: None,
             unix_ms: turn.time.unix_ms,
             offset_seconds: turn.time.offset_seconds,
             id: &turn.turn,
@@ -62,6 +69,8 @@ impl<'t> PackedTurn<'t> {
             thread: turn.thread.as_deref(),
             reply_to: turn.reply_to.as_deref(),
             attachments: attachments.collect(),
+            metadata: turn.metadata.as_ref().map(Metadata::to_json).unwrap_or_default().into(),
+            recall: turn.recall,
         }
     }
 
@@ -84,6 +93,8 @@ impl<'t> PackedTurn<'t> {
             thread: owned(self.thread),
             reply_to: owned(self.reply_to),
             attachments: attachments.collect(),
+            metadata: Metadata::from_json(&self.metadata),
+            recall: self.recall,
         }
     }
 
@@ -92,10 +103,10 @@ impl<'t> PackedTurn<'t> {
         (self.version, self.deleted)
     }
 
-    /// Whether both are equal apart from the offset at which they were read.
+    /// Whether both are equal apart from the offset at which they were read, and when they were stored.
     pub(super) fn equals_except_offset(&self, other: &Self) -> bool {
-        let source_offset = other.source_offset;
-        Self { source_offset, ..self.clone() } == *other
+        let (source_offset, stored) = (other.source_offset, other.stored);
+        Self { source_offset, stored, ..self.clone() } == *other
     }
 }
 
@@ -265,9 +276,13 @@ mod tests {
             ..plain.clone()
         };
         let before_1970 = EventTime::parse("1901-12-31T23:59:59.999-23:59").expect("a time");
+        let metadata = Metadata::from_json(r#"{"a":1.0,"b":{"c":["é"]}}"#);
+        let silent = Turn { metadata, recall: false, ..full.clone() };
+        let bare = Turn { metadata: Some(Metadata::default()), ..plain.clone() };
         let early = Turn { time: before_1970, session: None, ..full.clone() };
-        for turn in [plain, Turn { thread: None, ..full.clone() }, early, full] {
-            let held = PackedTurn { deleted: true, ..PackedTurn::of(&turn, u32::MAX, u64::MAX) };
+        for turn in [plain, silent, bare, Turn { thread: None, ..full.clone() }, early, full] {
+            let stored = Some(StoredTimes { ms: 1_700_000_000_000, first_ms: -1 });
+            let held = PackedTurn { deleted: true, stored, ..PackedTurn::of(&turn, u32::MAX, u64::MAX) };
             let mut turns = PackedTurns::default();
             turns.insert(&held);
             let found = turns.get(u32::MAX).expect("it is held");

@@ -51,6 +51,8 @@ fn any_turn(variants: u8) -> impl Strategy<Value = TurnEvent> {
                 thread: thread.filter(|_| variant > 0).map(str::to_owned),
                 reply_to: None,
                 attachments: vec![caption],
+                metadata: None,
+                recall: true,
             })
         },
     )
@@ -71,6 +73,8 @@ fn fresh_turn() -> impl Strategy<Value = TurnEvent> {
             thread: None,
             reply_to: None,
             attachments: Vec::new(),
+            metadata: None,
+            recall: true,
         })
     })
 }
@@ -144,7 +148,7 @@ fn winners(log: &[TurnEvent]) -> BTreeMap<(Bank, String), (u64, bool, String)> {
         let (bank, turn, new) = match event {
             TurnEvent::Turn(t) => (&t.bank, &t.turn, (t.version, false, t.text.clone())),
             TurnEvent::Deletion(d) => (&d.bank, &d.turn, (d.version, true, String::new())),
-            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => continue,
+            _ => continue,
         };
         let key = (bank.clone(), turn.clone());
         if winners.get(&key).is_none_or(|old| (old.0, old.1) <= (new.0, new.1)) {

@@ -7,7 +7,7 @@
 
 use super::{
     bank_windows::{BankWindows, RestoredTurn, UnseenDeletion},
-    change::UNSEEN_SESSION,
+    change::{TITLE_SESSION, UNSEEN_SESSION},
     packed_turns::PackedTurn,
     session_windows::{SessionWindows, TurnPosition, WindowSpan},
     window_rules::WindowRules,
@@ -23,6 +23,10 @@ impl BankWindows {
                 let unseen = UnseenDeletion { version, source_offset, in_log: true };
                 self.unseen.insert(turn.turn.turn.clone(), unseen);
             }
+            return;
+        }
+        if key.window.session.0 == TITLE_SESSION {
+            turns.iter().for_each(|turn| self.titles.restore(turn));
             return;
         }
         let index = self.session(&key.window.session);
@@ -48,7 +52,7 @@ impl BankWindows {
         let version = (turn.turn.version, turn.deleted, turn.source_offset);
         if session.turns.get(turn.ordinal).is_none_or(|best| version_of(&best) < version) {
             let mut restored = PackedTurn::of(&turn.turn, turn.ordinal, turn.source_offset);
-            restored.deleted = turn.deleted;
+            (restored.deleted, restored.stored) = (turn.deleted, turn.stored);
             session.turns.insert(&restored);
         }
         let position = TurnPosition { session: index, ordinal: turn.ordinal };

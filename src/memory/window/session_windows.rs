@@ -192,6 +192,7 @@ impl SessionWindows {
             context: turn.ordinal < start,
             deleted: turn.deleted,
             source_offset: turn.source_offset,
+            stored: turn.stored,
         });
         let id = WindowId { session: self.id.clone(), start };
         Some(Window { bank: bank.clone(), id, turns: turns.collect() })

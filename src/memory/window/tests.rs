@@ -43,6 +43,7 @@ impl RecordLedger {
             model: ModelRef { name: "none".to_owned(), hash: String::new() },
             turns,
             units: Vec::new(),
+            statements: None,
         };
         // Through JSON, as the log keeps it.
         let json = serde_json::to_vec(&record).unwrap();
@@ -90,6 +91,8 @@ fn event(line: &str) -> TurnEvent {
             thread: field("t=").map(str::to_owned),
             reply_to: field("to=").map(str::to_owned),
             attachments: Vec::new(),
+            metadata: None,
+            recall: true,
         }),
         "delete" => TurnEvent::Deletion(TurnDeletion {
             bank: bank(),

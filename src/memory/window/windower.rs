@@ -7,10 +7,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use types::{
     config::WindowSettings,
-    model::{Bank, IdSalt, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn, holds_contact, is_hidden},
+    model::{
+        Bank, ConditionalWrite, IdSalt, MemoryKey, RefusedWrite, SessionId, TurnChange, TurnEvent, Window, WindowId,
+        WindowTurn, holds_contact, is_hidden,
+    },
 };
 
-use super::{bank_windows::BankWindows, change::WindowChange, window_rules::WindowRules};
+use super::{
+    bank_windows::BankWindows,
+    change::{WindowChange, WriteEffect},
+    conditional_writes::GroupDecision,
+    window_rules::WindowRules,
+};
 
 /// The windows of all banks of one partition.
 #[derive(Debug)]
@@ -64,7 +72,11 @@ impl Windower {
         let (id, answered) = match event {
             TurnEvent::Turn(turn) => (&turn.turn, turn.reply_to.as_ref()),
             TurnEvent::Deletion(deletion) => (&deletion.turn, None),
-            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => return false,
+            TurnEvent::Conditional(write) => match &write.change {
+                TurnChange::Turn(turn) => (&turn.turn, turn.reply_to.as_ref()),
+                TurnChange::Deletion(deletion) => (&deletion.turn, None),
+            },
+            _ => return false,
         };
         let has_forms = |id: &String| is_hidden(id) || holds_contact(id);
         self.salt.is_none() && (has_forms(id) || answered.is_some_and(has_forms))
@@ -75,31 +87,90 @@ impl Windower {
         self.salt = Some(salt);
     }
 
-    /// Applies one event of the turns log. The offsets of a bank grow; a redelivered offset is ignored.
-    pub fn apply(&mut self, offset: u64, event: &TurnEvent) {
+    /// Applies one event of the turns log. The offsets of a bank grow; a redelivered offset is ignored. A conditional
+    /// record is no event of its own: [`Self::decide`] takes it with its group.
+    pub fn apply(&mut self, offset: u64, event: &TurnEvent) -> WriteEffect {
+        self.apply_stored(offset, None, event)
+    }
+
+    /// As [`Self::apply`], for an event that was stored at this time, in milliseconds since 1970.
+    pub fn apply_stored(&mut self, offset: u64, stored_ms: Option<i64>, event: &TurnEvent) -> WriteEffect {
         self.reconcile();
         let name = event.bank();
         if !self.banks.contains_key(name) {
-            if matches!(event, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)) {
-                return;
+            if !matches!(event, TurnEvent::Turn(_) | TurnEvent::Deletion(_) | TurnEvent::SessionTitle(_)) {
+                return WriteEffect::Written;
             }
             let bank = BankWindows::new(name.clone(), self.rules.for_bank(name, &self.crossing));
             self.banks.insert(name.clone(), Box::new(bank));
         }
-        let Some(bank) = self.banks.get_mut(name) else { return };
+        let Some(bank) = self.banks.get_mut(name) else { return WriteEffect::Unchanged };
         if bank.applied.replace(offset.max(bank.applied.unwrap_or_default())).is_some_and(|last| offset <= last) {
-            return;
+            return WriteEffect::Unchanged;
         }
-        self.closing_turns += match self.salt.and_then(|salt| bank.in_known_form(event, salt)) {
+        bank.stored_ms = stored_ms;
+        self.apply_once(offset, event)
+    }
+
+    /// Decides a group of conditional records of one bank, with their offsets, and applies it if all conditions hold.
+    /// `None` for an empty group.
+    pub fn decide(&mut self, group: &[(u64, ConditionalWrite)]) -> Option<GroupDecision> {
+        self.decide_stored(None, group)
+    }
+
+    /// As [`Self::decide`], for a group that was stored at this time, in milliseconds since 1970.
+    pub fn decide_stored(
+        &mut self,
+        stored_ms: Option<i64>,
+        group: &[(u64, ConditionalWrite)],
+    ) -> Option<GroupDecision> {
+        self.reconcile();
+        let (first, last) = (&group.first()?.1, group.last()?.0);
+        let name = &first.bank;
+        let new = || Box::new(BankWindows::new(name.clone(), self.rules.for_bank(name, &self.crossing)));
+        let bank = self.banks.entry(name.clone()).or_insert_with(new);
+        bank.applied = Some(last.max(bank.applied.unwrap_or_default()));
+        bank.stored_ms = stored_ms;
+        let mut versions = Vec::with_capacity(group.len());
+        for (_, write) in group {
+            let known = self.salt.and_then(|salt| bank.in_known_form(&write.change.clone().into(), salt));
+            let known = known.and_then(TurnEvent::into_change).unwrap_or_else(|| write.change.clone());
+            match bank.version_of(&ConditionalWrite { change: known, ..write.clone() }) {
+                Ok(version) => versions.push(version),
+                Err(refused) => {
+                    let refused = RefusedWrite { turn: write.change.turn_id().to_owned(), ..refused };
+                    return Some(GroupDecision::refused(first, group.len(), refused));
+                }
+            }
+        }
+        let mut decision = GroupDecision::written(first);
+        for ((offset, write), version) in group.iter().zip(versions) {
+            let change = version.map(|version| write.change.clone().in_version(version));
+            let effect = match &change {
+                Some(change) => self.apply_once(*offset, &change.clone().into()),
+                None => WriteEffect::Stale,
+            };
+            decision.add(write, version.unwrap_or_default(), change, effect);
+        }
+        Some(decision)
+    }
+
+    /// Applies an event of a bank that is known.
+    fn apply_once(&mut self, offset: u64, event: &TurnEvent) -> WriteEffect {
+        let name = event.bank();
+        let Some(bank) = self.banks.get_mut(name) else { return WriteEffect::Unchanged };
+        let (effect, closing_turns) = match self.salt.and_then(|salt| bank.in_known_form(event, salt)) {
             Some(event) => bank.apply(offset, &event),
             None => bank.apply(offset, event),
         };
+        self.closing_turns += closing_turns;
         if let (Some(salt), TurnEvent::Deletion(deletion)) = (self.salt, event) {
             bank.hide_deleted(&deletion.turn, salt);
         }
         if bank.has_changes() && !self.changed.contains(name) {
             self.changed.insert(name.clone());
         }
+        effect
     }
 
     /// What changed since the last drain, by bank, session and start. The first drain after a restart includes what the

@@ -211,6 +211,7 @@ mod tests {
             said_at: at(said_at),
             text: "Yes".to_owned(),
             range: None,
+            metadata: None,
         };
         let excerpts = vec![yes("a", "2024-05-01T18:00:00Z"), yes("b", "2024-05-01T18:05:00Z")];
         let morning = "2024-05-02T09:00:00Z";

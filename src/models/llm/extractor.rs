@@ -165,21 +165,21 @@ fn halves(window: &Window, stretch: &WindowExcerpt) -> Vec<WindowExcerpt> {
     live(window, [first, second])
 }
 
-/// The stretches that have a turn to read: neither context nor deleted.
+/// The stretches that have a turn to read: neither deleted nor kept from recall.
 fn live<const N: usize>(window: &Window, stretches: [WindowExcerpt; N]) -> Vec<WindowExcerpt> {
-    let has_turns = |s: &WindowExcerpt| window.turns[s.start..s.shown.end].iter().any(|t| !t.deleted);
+    let has_turns = |s: &WindowExcerpt| window.turns[s.start..s.shown.end].iter().any(WindowTurn::is_recalled);
     stretches.into_iter().filter(has_turns).collect()
 }
 
 /// The text that the model is sent for a stretch: its turns, with their numbers in the window, from
-/// 1. Deleted turns are left out, but the numbers of the others do not change.
+/// 1. Deleted turns, and those that are not to be recalled, are left out, but the numbers of the others do not change.
 fn input(window: &Window, stretch: &WindowExcerpt) -> String {
     let mut out = String::from("context\n");
     for (index, window_turn) in window.turns.iter().enumerate().take(stretch.shown.end).skip(stretch.shown.start) {
         if index == stretch.start {
             out.push_str(TURNS);
         }
-        if window_turn.deleted {
+        if !window_turn.is_recalled() {
             continue;
         }
         let number = index + 1;
@@ -205,10 +205,10 @@ fn reply_tokens(input: &str) -> u32 {
     u32::try_from(REPLY_TOKENS + REPLY_FACTOR * llm::tokens(turns)).unwrap_or(u32::MAX)
 }
 
-/// Whether a window has a turn that could make a unit: neither context nor deleted.
+/// Whether a window has a turn that could make a unit: neither context, nor deleted, nor kept from recall.
 #[must_use]
 pub fn has_turns(window: &Window) -> bool {
-    window.turns.iter().any(|t| !t.context && !t.deleted)
+    window.turns.iter().any(|t| !t.context && t.is_recalled())
 }
 
 /// The estimated cost of a window's requests, if each reply is as long as its turns.
@@ -322,7 +322,7 @@ fn sources<'w>(
     let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
     let turn = |number: i64| {
         let index = usize::try_from(number.checked_sub(1)?).ok().filter(|index| stretch.shown.contains(index))?;
-        window.turns.get(index).filter(|t| !t.deleted).map(|turn| (index, turn))
+        window.turns.get(index).filter(|t| t.is_recalled()).map(|turn| (index, turn))
     };
     numbers.into_iter().map(|n| turn(n).ok_or_else(|| format!("sources: {n} is no turn of the message"))).collect()
 }
@@ -330,7 +330,7 @@ fn sources<'w>(
 /// The window's text, to check that it names a person or place.
 fn grounds(window: &Window) -> GroundingTexts {
     let mut grounds = GroundingTexts::default();
-    for window_turn in window.turns.iter().filter(|t| !t.deleted) {
+    for window_turn in window.turns.iter().filter(|t| t.is_recalled()) {
         grounds.add(&window_turn.turn.speaker);
         grounds.add(&window_turn.turn.text);
         window_turn.turn.attachments.iter().filter_map(caption).for_each(|thing| grounds.add(&thing));
@@ -356,6 +356,7 @@ mod tests {
                 context: *context,
                 deleted: text.is_empty(),
                 source_offset: u64::from(i),
+                stored: None,
             }
         });
         Window { bank, id: WindowId { session: SessionId("s".into()), start: 1 }, turns: turns.collect() }

@@ -30,6 +30,7 @@ pub fn refusal(error: &PipelineError) -> QuestionRefusal {
             RecallError::EmptyQuestion
             | RecallError::LongQuestion { .. }
             | RecallError::WrongTime(_)
+            | RecallError::WrongSelector { .. }
             | RecallError::NoTokens
             | RecallError::ManyTokens { .. }
             | RecallError::ManyNearMisses { .. }

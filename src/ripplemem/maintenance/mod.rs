@@ -5,6 +5,7 @@
 //!
 //! - `transfer`: moves one bank to a file, and back into a log.
 //! - `reembed`: writes the memory again, with another model's vectors.
+//! - `restate`: finds what the turns of old records state that lasts.
 //! - `replay`: writes a topic to Parquet.
 //! - `take_snapshot`: writes a snapshot now, or compares two points of the past.
 //! - `estimate`: counts the tokens that extraction of a source by a language model would use.
@@ -18,6 +19,7 @@ mod reembed;
 #[cfg(feature = "kafka")]
 mod repair;
 mod replay;
+mod restate;
 mod take_snapshot;
 mod transfer;
 mod unreadable_topic_record;
@@ -31,6 +33,7 @@ pub use reembed::{ReembedReport, reembed};
 #[cfg(feature = "kafka")]
 pub use repair::{replace_record, unreadable_records};
 pub use replay::{ReplayError, ReplayRequest, TopicReplay};
+pub use restate::{RestateReport, restate};
 pub use take_snapshot::{diff, take_snapshot};
 pub use transfer::{BankReader, ExportReport, ImportReport, TransferError, export, export_online, import};
 pub use unreadable_topic_record::UnreadableTopicRecord;

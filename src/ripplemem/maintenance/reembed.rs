@@ -269,6 +269,9 @@ fn each_window(
                 (Ok(part), Some(first)) => {
                     first.turns.extend(part.turns);
                     first.units.extend(part.units);
+                    if let Some((stated, more)) = first.statements.as_mut().zip(part.statements) {
+                        stated.found.extend(more.found);
+                    }
                 }
                 (Ok(part), none) => *none = Some(part),
                 (Err(unread), _) => window.unread.push(unread),

@@ -2,16 +2,19 @@
 //!
 //! Values without behaviour. `schemas/openapi.v1.json` is generated from these types.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::put_record::PutRecord;
 use erasure::Receipt;
 use logs::Log;
 use memory::index::{DataflowAnswer, GraphCensus, MemoryFootprint};
 use pipeline::{Cancellation, PipelineError, count_plain_ids};
 use types::{
-    model::{Bank, DeadLetter, EventTime, LogPosition, PrecedingTurn, Question, TurnEvent},
+    model::{Bank, DeadLetter, EventTime, LogPosition, PrecedingTurn, Question, Selector},
     null_fields::null_as_default,
 };
 
@@ -21,7 +24,7 @@ use types::{
 #[schemars(rename = "Put")]
 pub struct PutTurnsRequest {
     /// The records, as in the turns topic; one without `type` is a turn. At most 10,000.
-    #[schemars(with = "Vec<TurnEvent>", length(max = 10_000))]
+    #[schemars(with = "Vec<PutRecord>", length(max = 10_000))]
     pub turns: Vec<Box<RawValue>>,
     /// What a reader of exports could not read; it is kept with its reason, after the turns, and changes no
     /// answer. Needs the right `admin` in every bank, since most of it is of none. Its texts are cut to 4,096 bytes
@@ -33,6 +36,10 @@ pub struct PutTurnsRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
+    /// Whether the turns and deletions, at most 1,000 of one bank, are written at once or not at all.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
+    pub together: bool,
 }
 
 /// Turns are durable.
@@ -56,6 +63,15 @@ pub struct PutTurnsResponse {
     /// id. After a deletion that has a version, as some platforms send, a higher version of the turn is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<String>,
+    /// The ids of the records that changed nothing because a newer version or a deletion stands, those of `forgotten`
+    /// and repeated deletions included. Known for what was read within `wait_ms`: complete with `reflected`. On Kafka
+    /// only the instance that extracts the bank's partition knows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale: Vec<String>,
+    /// The versions that stand, by turn, of the records with a condition or with the version `next`, and of those that
+    /// are written together.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, u64>,
 }
 
 /// Whether a count says nothing.
@@ -102,6 +118,14 @@ pub struct AskRequest {
     /// `paper-longmemeval` or `paper-evermembench`. Units and edges stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// The turns that may be quoted: what it does not take is no candidate, and nothing is reached over it. It narrows an
+    /// answer, and is no right: banks and tokens are.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selector>,
+    /// Whether each excerpt has the metadata of its turn.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
+    pub metadata: bool,
     /// The `after` of turns of this bank: the answer waits until it reflects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -123,7 +147,9 @@ impl AskRequest {
     /// A question, with the default for everything else.
     #[must_use]
     pub fn of(question: Question) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile } = question;
+        let Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile, .. } =
+            question;
+        let Question { select, metadata, .. } = question;
         let (after, as_of, timeout_ms, answer) = (None, None, None, false);
         Self {
             bank,
@@ -136,6 +162,8 @@ impl AskRequest {
             walk,
             compare,
             profile,
+            select,
+            metadata,
             after,
             as_of,
             timeout_ms,
@@ -153,6 +181,9 @@ pub struct ForgetRequest {
     pub bank: Bank,
     /// Its id, or its short id where the log lists turns.
     pub turn: String,
+    /// The version that must stand, or nothing is deleted; 0 if the turn must be absent or deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_version: Option<u64>,
     /// Most milliseconds to wait until no answer reflects it any more; 10,000 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 600_000))]

@@ -22,7 +22,7 @@ use crate::{
 };
 use pipeline::Cancellation;
 use types::{
-    model::{Bank, EventTime, Explanation, ExplanationQuery, PrecedingTurn, Question, SubjectId, UnitId},
+    model::{Bank, EventTime, Explanation, ExplanationQuery, PrecedingTurn, Question, Selector, SubjectId, UnitId},
     null_fields::null_as_default,
 };
 
@@ -67,6 +67,9 @@ pub struct ExplainRequest {
     /// The profile whose recall settings apply, in place of those of the pipeline file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// The turns that may be quoted.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selector>,
     /// The `after` of turns of this bank: the explanation waits until it reflects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -84,8 +87,7 @@ impl ExplainRequest {
     /// A request about this question, with the default for everything else.
     #[must_use]
     pub fn of(question: Question, subject: ExplanationQuery) -> Self {
-        let Question { bank, text, asked_at, asker, said_before, most_tokens, near: _, walk: _, compare: _, profile } =
-            question;
+        let Question { bank, text, asked_at, asker, said_before, most_tokens, profile, select, .. } = question;
         let ExplanationQuery { id, part, every_part } = subject;
         let (turn, unit) = match id {
             SubjectId::Turn(turn) => (Some(turn), None),
@@ -104,6 +106,7 @@ impl ExplainRequest {
             said_before,
             most_tokens,
             profile,
+            select,
             after,
             as_of,
             timeout_ms,
@@ -113,13 +116,14 @@ impl ExplainRequest {
     /// The question, and what is asked about.
     fn parse(self) -> Result<(AskRequest, ExplanationQuery), ApiProblem> {
         let Self { bank, text, turn, unit, part, every_part, asked_at, asker, said_before, most_tokens, .. } = self;
-        let Self { profile, after, as_of, timeout_ms, .. } = self;
+        let Self { profile, select, after, as_of, timeout_ms, .. } = self;
         let id = match (turn, unit) {
             (Some(turn), None) => SubjectId::Turn(turn),
             (None, Some(unit)) => SubjectId::Unit(unit),
             _ => return Err(ApiProblem::invalid("turn: name either a turn or a unit, as `turn` or as `unit`")),
         };
-        let question = Question { asked_at, asker, said_before, most_tokens, profile, ..Question::new(bank, text) };
+        let question =
+            Question { asked_at, asker, said_before, most_tokens, profile, select, ..Question::new(bank, text) };
         Ok((
             AskRequest { after, as_of, timeout_ms, ..AskRequest::of(question) },
             ExplanationQuery { id, part, every_part },

@@ -42,7 +42,8 @@ const SHOWN: usize = 20;
 pub struct ForgetTurnsRequest {
     /// Their bank.
     pub bank: Bank,
-    /// Which of them.
+    /// Which of them; `select` is another name of it.
+    #[serde(rename = "where", alias = "select")]
     pub select: Selector,
     /// The `confirm` of a dry run: nothing is deleted if other turns are meant by now.
     #[serde(default, skip_serializing_if = "Option::is_none")]

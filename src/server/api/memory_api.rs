@@ -7,8 +7,6 @@
 //! [`ProblemCode::Stopping`].
 
 use std::{
-    borrow::Cow,
-    collections::HashSet,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -20,10 +18,7 @@ use tracing::Instrument as _;
 
 use super::{
     answer_generator::{AnswerGenerator, AnswerPiece, EvidenceWithAnswer},
-    api_forms::{
-        AskRequest, ForgetRequest, ForgetResponse, MemoryDigest, MemoryStats, PlainIdCount, PutTurnsRequest,
-        PutTurnsResponse,
-    },
+    api_forms::{AskRequest, ForgetRequest, ForgetResponse, MemoryDigest, MemoryStats, PlainIdCount},
     bank_status::{BankStatus, bank_status},
     blocking_work::{blocking, run_while_awaited},
     operations::ServiceOperations,
@@ -42,21 +37,17 @@ use crate::{
     subscriptions::{BankFollower, PollResponse, QuestionSubscriber, SubscribeRequest, SubscriptionHub},
 };
 use erasure::Receipt;
-use logs::{Log, LogError, WritePosition, partition_of};
+use logs::{WritePosition, partition_of};
 use memory::index::DataflowAnswer;
 use pipeline::{Cancellation, PipelineError};
 use replica::BankWatchGuard;
 use replica::{AnswerStage, AnswerStageTimes, QueryRequest, ShardLocation};
 use ripplemem::Memory;
 use types::{
-    model::{Bank, DeadLetter, Evidence, Question, TurnEvent},
+    model::{Bank, Evidence, Question},
     trace_parent::TraceParent,
 };
 
-/// Most turns of one call.
-const MAX_TURNS: usize = 10_000;
-/// Most ids of turns that are not kept, in an answer.
-const MAX_FORGOTTEN: usize = 100;
 /// Longest wait that a request may ask for.
 const MAX: Duration = Duration::from_secs(600);
 /// How long a deletion or a digest waits until turns are reflected, if the request does not say.
@@ -65,41 +56,6 @@ const WAIT: Duration = Duration::from_secs(10);
 /// How long a question may still take once the service is being stopped. The listener waits longer, so that the
 /// client gets a response.
 const LAST_ANSWERS: Duration = Duration::from_secs(8);
-
-/// The bank, the id and the version of each turn that the same request does not delete.
-fn turns_kept_by_request(log: &dyn Log, events: &[TurnEvent]) -> Result<Vec<RequestedTurnVersion>, LogError> {
-    let mut deleted = HashSet::new();
-    for event in events {
-        if let TurnEvent::Deletion(deletion) = event {
-            deleted.insert((&deletion.bank, log.deleted_form(&deletion.turn)?));
-        }
-    }
-    let mut said = Vec::new();
-    for event in events {
-        let TurnEvent::Turn(turn) = event else { continue };
-        let form = log.deleted_form(&turn.turn)?;
-        if !deleted.contains(&(&turn.bank, Cow::Borrowed(form.as_ref()))) {
-            let form = form.into_owned();
-            said.push(RequestedTurnVersion {
-                bank: turn.bank.clone(),
-                turn: turn.turn.clone(),
-                form,
-                version: turn.version,
-            });
-        }
-    }
-    Ok(said)
-}
-
-/// A turn of a request.
-struct RequestedTurnVersion {
-    bank: Bank,
-    /// Its id as it was sent.
-    turn: String,
-    /// Its id in the form that deletions have.
-    form: String,
-    version: u64,
-}
 
 /// The calls of one memory.
 pub struct MemoryApi {
@@ -111,7 +67,7 @@ pub struct MemoryApi {
     /// The questions and banks that are followed.
     hub: SubscriptionHub,
     answers: AnswerGenerator,
-    operations: Arc<ServiceOperations>,
+    pub(super) operations: Arc<ServiceOperations>,
     /// Receipts of a log on Kafka, as they were found last.
     pub(super) receipts: Arc<SingleFlight<Vec<Receipt>>>,
 }
@@ -144,68 +100,6 @@ impl MemoryApi {
     pub(super) fn check_here(&self, bank: &Bank) -> Result<(), ApiProblem> {
         let Some(holders) = &self.holders else { return Ok(()) };
         holders.check(bank, self.memory.replica().place_of(bank))
-    }
-
-    /// Writes turns. Returns once they are durable and, within `wait_ms`, reflected. If one turn is invalid, or in a
-    /// bank where the caller lacks the right, none is written. `held` is dropped when the write ends, even if the
-    /// caller has left.
-    ///
-    /// # Errors
-    /// [`ApiProblem`] that names the first invalid turn, or the missing right; [`ProblemCode::Held`] for a deletion in
-    /// a bank that is held; [`ProblemCode::Failed`] if the log failed.
-    pub async fn put(
-        &self,
-        who: &Arc<Caller>,
-        put: PutTurnsRequest,
-        held: impl Send + 'static,
-    ) -> Result<PutTurnsResponse, ApiProblem> {
-        let PutTurnsRequest { turns, dead_letters, wait_ms } = put;
-        let wait = wait(Some(wait_ms.unwrap_or_default()))?;
-        if turns.len().max(dead_letters.len()) > MAX_TURNS {
-            return Err(ApiProblem::invalid(format!("turns, dead_letters: more than {MAX_TURNS}; divide the request")));
-        }
-        let (memory, who, operations) = (Arc::clone(&self.memory), Arc::clone(who), Arc::clone(&self.operations));
-        let write = blocking(move || {
-            let events = turns.iter().enumerate().map(|(index, turn)| {
-                TurnEvent::from_json(turn.get().as_bytes())
-                    .map_err(|problem| ApiProblem::invalid(format!("turns[{index}]: {problem}; nothing was written")))
-            });
-            let events = events.collect::<Result<Vec<_>, _>>()?;
-            for event in &events {
-                let right =
-                    if matches!(event, TurnEvent::Deletion(_)) { AccessRight::Forget } else { AccessRight::Write };
-                who.may_in(right, event.bank())?;
-            }
-            let deleting = events.iter().filter(|event| matches!(event, TurnEvent::Deletion(_)));
-            deleting.map(TurnEvent::bank).try_for_each(|bank| memory.check_hold(bank))?;
-            if !dead_letters.is_empty() {
-                // Most dead letters belong to no bank, so a token for some banks is not enough.
-                who.may_everywhere(AccessRight::Admin)?;
-            } else if events.is_empty() {
-                who.may(AccessRight::Write)?;
-            }
-            let turns = events.len() as u64;
-            let said = turns_kept_by_request(&**memory.log(), &events).map_err(PipelineError::from)?;
-            let written = memory.put(events);
-            operations.state.note_write(&written);
-            let written = written?;
-            let cut = |letter: DeadLetter| {
-                DeadLetter::new(letter.origin, letter.reason, letter.payload.as_bytes()).in_bank(letter.bank)
-            };
-            operations.state.metrics.dead_letters.inc_by(dead_letters.len() as u64);
-            memory.put_dead_letters(&dead_letters.into_iter().map(cut).collect::<Vec<_>>())?;
-            operations.state.metrics.turns_put.inc_by(turns);
-            drop(held);
-            Ok((written, turns, said))
-        });
-        let (written, turns, said) = write.await?;
-        let reflected = self.reflects(&written, wait).await;
-        let deletions = self.memory.log().deletions();
-        let is_gone = |said: &RequestedTurnVersion| deletions.covers(&said.bank, &said.form, said.version);
-        let mut forgotten: Vec<String> = said.into_iter().filter(is_gone).map(|said| said.turn).collect();
-        let not_kept = forgotten.len() as u64;
-        forgotten.truncate(MAX_FORGOTTEN);
-        Ok(PutTurnsResponse { after: written.to_string(), turns, reflected, not_kept, forgotten })
     }
 
     /// Answers a question with evidence.
@@ -242,7 +136,21 @@ impl MemoryApi {
         times: Arc<AnswerStageTimes>,
     ) -> Result<Evidence, ApiProblem> {
         let times = Some(times);
-        self.question(who, ask, trace, |asked| self.memory.ask(QueryRequest { times, ..asked })).await
+        let evidence = self.question(who, ask, trace, |asked| self.memory.ask(QueryRequest { times, ..asked })).await?;
+        self.with_metadata(evidence).await
+    }
+
+    /// The evidence with the metadata of its turns, if its question asks for them.
+    async fn with_metadata(&self, mut evidence: Evidence) -> Result<Evidence, ApiProblem> {
+        if !evidence.question.metadata {
+            return Ok(evidence);
+        }
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            memory.add_metadata(&mut evidence)?;
+            Ok(evidence)
+        })
+        .await
     }
 
     /// Checks a question, and hands it over.
@@ -255,7 +163,7 @@ impl MemoryApi {
     ) -> Result<T, ApiProblem> {
         let AskRequest { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile, .. } =
             ask;
-        let AskRequest { after, as_of, timeout_ms, .. } = ask;
+        let AskRequest { select, metadata, after, as_of, timeout_ms, .. } = ask;
         who.may_in(AccessRight::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
@@ -269,7 +177,20 @@ impl MemoryApi {
             None => None,
         };
         let as_of = as_of.map(|text| past_point("as_of", &text));
-        let question = Question { bank, text, asked_at, asker, said_before, most_tokens, near, walk, compare, profile };
+        let question = Question {
+            bank,
+            text,
+            asked_at,
+            asker,
+            said_before,
+            most_tokens,
+            near,
+            walk,
+            compare,
+            profile,
+            select,
+            metadata,
+        };
         let bank = question.bank.clone();
         let place = after.map(|(partition, next)| {
             let mut place = WritePosition::nothing(self.memory.partitions());
@@ -348,9 +269,18 @@ impl MemoryApi {
         subscribe: SubscribeRequest,
     ) -> Result<QuestionSubscriber, ApiProblem> {
         let SubscribeRequest { bank, text, asked_at, asker, said_before, most_tokens, last_event_id, .. } = subscribe;
+        let SubscribeRequest { select, metadata, .. } = subscribe;
         who.may_in(AccessRight::Read, &bank)?;
         self.check_here(&bank)?;
-        let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank.clone(), text) };
+        let question = Question {
+            asked_at,
+            asker,
+            said_before,
+            most_tokens,
+            select,
+            metadata,
+            ..Question::new(bank.clone(), text)
+        };
         let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
         let subscribed = while_allowed(who, AccessRight::Read, &bank, subscribed);
         let subscribed = self.until_service_stops(subscribed, || true).await??;
@@ -415,7 +345,7 @@ impl MemoryApi {
     /// # Errors
     /// [`ApiProblem`] for a wrong field, or if the log failed.
     pub async fn forget(&self, who: &Caller, forget: ForgetRequest) -> Result<ForgetResponse, ApiProblem> {
-        let ForgetRequest { bank, turn, wait_ms } = forget;
+        let ForgetRequest { bank, turn, wait_ms, expected_version } = forget;
         // A token that may only forget must not learn what is held. The audit log notes the right that is checked last.
         let may_read = who.may_in(AccessRight::Read, &bank).is_ok();
         who.may_in(AccessRight::Forget, &bank)?;
@@ -429,6 +359,16 @@ impl MemoryApi {
             Some(self.read_in_scope(who, AccessRight::Forget, &bank, ReadScope::AllOfIt, named).await?)
         } else {
             None
+        };
+        let named = match (expected_version, named) {
+            (None, named) => named,
+            (Some(expected), named) => {
+                // A verdict says which version stands.
+                who.may_in(AccessRight::Read, &bank)?;
+                let (id, held) = named.unwrap_or((turn.clone(), None));
+                self.delete_expected(&bank, &id, expected).await?;
+                Some((id, held.or(Some(expected > 0))))
+            }
         };
         let from = bank.clone();
         // In one blocking call: if the client leaves, a deletion that has begun is still written.

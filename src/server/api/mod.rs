@@ -12,9 +12,11 @@
 //! - `operations`: extracting a bank again, and erasing; `snapshots`: lists and writes them; `record_page`: stored
 //!   records of a topic; `dead_letters`: rejected records.
 //! - `unit_view`: a unit and its neighbours; `unit_list`: units without theirs; `graph`: a part of a bank's graph.
+//! - `put_turns`: writes turns, and says what became of each; `put_record`: the form in which they are sent.
+//! - `profile`: what holds of persons.
 //! - `problem`: why there is no answer (RFC 9457). `blocking_work`: work that blocks.
 //! - `read_limiters`: limits the reads that are not questions.
-//! - `turn_list`: lists the turns of a bank; `forget_turns`: deletes turns that a selector takes, and lists receipts;
+//! - `turn_list`: lists the turns of a bank; `session_list`: lists its sessions, and names them; `forget_turns`: deletes turns that a selector takes, and lists receipts;
 //!   `short_ids`: short names of turns, which a model can repeat.
 
 mod answer_generator;
@@ -32,9 +34,13 @@ mod memory_api;
 mod operations;
 mod past_point;
 mod problem;
+mod profile;
+mod put_record;
+mod put_turns;
 mod read_limiters;
 mod record_page;
 mod service_status;
+mod session_list;
 mod shard_holders;
 mod short_ids;
 mod snapshots;
@@ -59,12 +65,14 @@ pub use history::{HistoryPage, HistoryPointView, HistoryRequest};
 pub use memory_api::MemoryApi;
 pub use operations::{ReextractBankRequest, ReextractBankResponse, ServiceOperations};
 pub use problem::{ApiProblem, ProblemCode};
+pub use profile::ProfileRequest;
 pub use record_page::{RecordPage, RecordPageRequest, StoredRecord};
 pub use service_status::{QuestionTimes, ServiceStatus};
+pub use session_list::{NameSessionRequest, NameSessionResponse, SessionList, SessionListRequest, SessionView};
 pub use shard_holders::ShardHolders;
 pub use short_ids::{ambiguous_id_problem, is_shortened, matches_id, short_id};
 pub use snapshots::{SnapshotList, SnapshotView};
 pub use token_view::TokenView;
-pub use turn_list::{TurnList, TurnListRequest, TurnView};
+pub use turn_list::{ListOrder, SelectTurnsRequest, TurnList, TurnListRequest, TurnView};
 pub use unit_list::{UnitList, UnitListRequest};
 pub use unit_view::{EdgeReasons, EdgeView, UnitView, WholeUnit};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::AccessDenial;
 use pipeline::PipelineError;
 use replica::refusal;
-use types::model::{Bank, QuestionRefusal, RefusalCode};
+use types::model::{Bank, QuestionRefusal, RefusalCode, RefusedWrite};
 
 /// A problem (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,9 +17,9 @@ use types::model::{Bank, QuestionRefusal, RefusalCode};
 pub struct ApiProblem {
     /// `urn:ripplemem:` and the code.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Box<str>,
     /// The code in words.
-    pub title: String,
+    pub title: Box<str>,
     /// The status of HTTP.
     pub status: u16,
     /// What is wrong, where, and what to do.
@@ -29,6 +29,12 @@ pub struct ApiProblem {
     /// With `misdirected`: the URL of the instance that holds the bank. Send the request there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
+    /// With `conflict`: the turn whose condition does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Box<str>>,
+    /// With `conflict`: the version of that turn that stands; 0 if it is absent or deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// What kind of problem it is.
@@ -60,6 +66,8 @@ pub enum ProblemCode {
     Quarantined,
     /// A hold covers the bank: nothing may be deleted there.
     Held,
+    /// Another version of a turn stands than the one that was expected; nothing was written.
+    Conflict,
     /// No language model is set, so there are no answers in words.
     NoModel,
     /// The deadline passed before the answer was ready.
@@ -94,6 +102,7 @@ impl ProblemCode {
             Self::UnknownUnit => ("unknown_unit", 404, "The bank has no such unit"),
             Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
             Self::Held => ("held", 409, "The bank is held"),
+            Self::Conflict => ("conflict", 409, "Another version stands"),
             Self::NoModel => ("no_model", 422, "No language model is set"),
             Self::Deadline => ("deadline", 504, "The deadline passed"),
             Self::Busy => ("busy", 429, "Too much waits already"),
@@ -112,13 +121,35 @@ impl ApiProblem {
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         let (name, status, title) = code.parts();
         let kind = format!("urn:ripplemem:{name}");
-        Self { kind, title: title.to_owned(), status, detail: detail.into(), code, holder: None }
+        Self {
+            kind: kind.into(),
+            title: title.into(),
+            status,
+            detail: detail.into(),
+            code,
+            holder: None,
+            turn: None,
+            version: None,
+        }
     }
 
     /// Another instance holds the bank.
     pub(super) fn misdirected(bank: &Bank, partition: u32, holder: String) -> Self {
         let detail = format!("bank {bank}: the instance at {holder} holds its shard, {partition}; ask there");
         Self { holder: Some(holder), ..Self::new(ProblemCode::Misdirected, detail) }
+    }
+
+    /// Nothing was written, because another version stands than the expected one.
+    pub(super) fn conflict(refused: &RefusedWrite) -> Self {
+        let RefusedWrite { turn, version, forgotten } = refused;
+        let stands = match version {
+            _ if *forgotten => "it was deleted for good; use another id".to_owned(),
+            0 => "it is absent, deleted, or has version 0".to_owned(),
+            version => format!("version {version} stands"),
+        };
+        let detail = format!("turn {turn:?}: {stands}; nothing was written: read the turn, and decide again");
+        let (turn, version) = (Some(turn.as_str().into()), Some(*version));
+        Self { turn, version, ..Self::new(ProblemCode::Conflict, detail) }
     }
 
     /// The service is being stopped before there is an answer.

@@ -58,6 +58,9 @@ pub struct ServiceStatus {
     /// Turns that were not kept because their ids had been forgotten.
     #[serde(default)]
     pub not_kept: u64,
+    /// Records that changed nothing because a newer version or a deletion stands, those of `not_kept` included.
+    #[serde(default)]
+    pub stale: u64,
     /// Dead letters that were written: rejected turns, records that no source could read, replies of the language
     /// model that could not be used.
     pub dead_letters: u64,
@@ -154,6 +157,7 @@ impl ServiceOperations {
             units: metrics.units.get(),
             rejected: metrics.rejects.get(),
             not_kept: metrics.not_kept.get(),
+            stale: metrics.stale.get(),
             dead_letters: metrics.dead_letters.get(),
             read_by_model: metrics.read_by_model.get(),
             refused_by_model: metrics.refused_by_model.get(),

@@ -85,6 +85,22 @@ pub(super) fn turns_by_id(
     memory.turns(bank, &|id| matches_id(asked, id), cancellation)
 }
 
+/// The turns of a bank that any of some ids or short ids mean, in time order.
+pub(super) fn turns_by_any_ids(
+    memory: &Memory,
+    bank: &Bank,
+    asked: &[String],
+    cancellation: &Cancellation,
+) -> Result<Vec<StoredTurn>, PipelineError> {
+    if let [one] = asked {
+        return turns_by_id(memory, bank, one, cancellation);
+    }
+    if !asked.iter().any(|asked| is_shortened(asked)) {
+        return memory.turns_by_ids(bank, asked);
+    }
+    memory.turns(bank, &|id| asked.iter().any(|asked| matches_id(asked, id)), cancellation)
+}
+
 /// The whole id of the turn that an id or a short id means, and whether the memory holds it. `None` if that is unknown,
 /// because some turns are not extracted yet, or because the log is on Kafka, where a whole id is not looked up: the
 /// first list of a partition reads all of it.

@@ -12,6 +12,7 @@
 //! | `ripplemem_deadline` | milliseconds since 1970, in digits; after it the answer is a refusal |
 //! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
 //! | `ripplemem_as_of` | as-of: an offset of the bank's partition of the memory topic, or an append time in RFC 3339 |
+//! | `ripplemem_where` | the turns that may be quoted: a selector as JSON, in place of the question's `where` |
 //! | `traceparent` | passed on |
 //! | `ripplemem_forwarded` | another instance forwarded it here, once; `ce_id` is then the question's id |
 //!
@@ -161,6 +162,16 @@ impl KafkaQuestion {
             request.as_of = std::str::from_utf8(as_of).ok().and_then(parse_as_of);
             if request.as_of.is_none() {
                 problems.push(invalid("ripplemem_as_of: neither an offset nor a time in RFC 3339"));
+            }
+        }
+        if let Some(select) = header("ripplemem_where") {
+            match serde_json::from_slice(select) {
+                Ok(select) => {
+                    if let Ok(question) = &mut request.question {
+                        question.select = Some(select);
+                    }
+                }
+                Err(problem) => problems.push(invalid(&format!("ripplemem_where: {problem}"))),
             }
         }
         if let Some(problem) = problems.into_iter().next() {

@@ -17,12 +17,12 @@ use crate::{
     access::Caller,
     api::{
         AskRequest, BankList, BankStatus, EvidenceWithAnswer, ExplainRequest, ForgetRequest, ForgetResponse,
-        ForgetTurnsRequest, ForgetTurnsResponse, MemoryApi, PutTurnsRequest, PutTurnsResponse, ServiceStatus, TurnList,
-        TurnListRequest,
+        ForgetTurnsRequest, ForgetTurnsResponse, MemoryApi, ProfileRequest, PutTurnsRequest, PutTurnsResponse,
+        SelectTurnsRequest, ServiceStatus, TurnList, TurnListRequest,
     },
 };
 use models::llm::{self, LlmClient, LlmError, UsageMeter};
-use types::model::{Bank, Evidence, Explanation};
+use types::model::{Bank, Evidence, Explanation, Profile};
 
 /// A memory, in this process or in another.
 pub(super) enum McpMemoryAccess {
@@ -61,6 +61,26 @@ impl McpMemoryAccess {
         }
     }
 
+    /// What persons of a bank said that lasts.
+    pub(super) async fn profile(&self, who: &Caller, show: ProfileRequest) -> Result<Profile, ToolCallError> {
+        match self {
+            Self::Here(api) => Ok(api.profile(who, show).await?),
+            Self::There { reached, .. } => {
+                let call = move |reached: &MemoryHttpClient| {
+                    let most_tokens = show.most_tokens.map(|most| most.to_string());
+                    let of = [
+                        ("bank", Some(show.bank.as_str())),
+                        ("person", show.person.as_deref()),
+                        ("past", show.past.then_some("true")),
+                        ("most_tokens", most_tokens.as_deref()),
+                    ];
+                    reached.get("/v1/profile", &of)
+                };
+                call_process(reached, call).await
+            }
+        }
+    }
+
     /// Answers a question in words, for which the model has `time`.
     pub(super) async fn answer(
         &self,
@@ -91,19 +111,17 @@ impl McpMemoryAccess {
             Self::Here(api) => Ok(api.list(who, list).await?),
             Self::There { reached, .. } => {
                 let call = move |reached: &MemoryHttpClient| {
-                    let TurnListRequest { bank, turn, select, before, limit } = &list;
+                    let TurnListRequest { bank, turns, select, order, before, limit } = &list;
+                    if turns.is_empty() {
+                        let select = Some(select.clone()).filter(|select| !select.is_empty());
+                        let (bank, order, before, limit) = (bank.clone(), Some(*order), before.clone(), *limit);
+                        let list = SelectTurnsRequest { bank, select, order, limit, before };
+                        return reached.post("/v1/turns/list", &list);
+                    }
                     let limit = limit.map(|limit| limit.to_string());
-                    let [since, until] = [select.since, select.until].map(|time| time.map(|time| time.to_string()));
                     let of = [
                         ("bank", Some(bank.as_str())),
-                        ("turn", turn.as_deref()),
-                        ("speaker", select.speakers.first().map(String::as_str)),
-                        ("mentions", select.mentions.first().map(String::as_str)),
-                        ("since", since.as_deref()),
-                        ("until", until.as_deref()),
-                        ("session", select.session.as_deref()),
-                        ("thread", select.thread.as_deref()),
-                        ("before", before.as_deref()),
+                        ("turn", turns.first().map(String::as_str)),
                         ("limit", limit.as_deref()),
                     ];
                     reached.get("/v1/turns", &of)
@@ -133,7 +151,7 @@ impl McpMemoryAccess {
             Self::Here(api) => Ok(api.forget(who, forget).await?),
             Self::There { reached, .. } => {
                 let call = move |reached: &MemoryHttpClient| {
-                    let ForgetRequest { bank, turn, wait_ms } = &forget;
+                    let ForgetRequest { bank, turn, wait_ms, .. } = &forget;
                     let wait = wait_ms.map(|ms| ms.to_string());
                     let turn = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", wait.as_deref())];
                     reached.delete("/v1/turns", &turn)

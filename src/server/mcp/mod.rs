@@ -1,6 +1,6 @@
 //! The tools for agents, over the Model Context Protocol.
 //!
-//! In: requests of a client, on standard input or over HTTP. Out: results of ten tools; banks and questions as
+//! In: requests of a client, on standard input or over HTTP. Out: results of eleven tools; banks and questions as
 //! resources; a notification when the evidence of a followed question changed. Standard output carries nothing else. A
 //! tool that fails answers with an error that says what to do; the server goes on.
 //!

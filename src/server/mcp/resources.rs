@@ -125,9 +125,7 @@ pub(super) async fn read(
             serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
         }
         ResourceAddress::Question(SubscribeRequest { bank, text, asked_at, asker, .. }) => {
-            let (said_before, most_tokens, after, as_of) = (None, None, None, None);
-            let bank = Some(bank);
-            let ask = QuestionInput { question: text, bank, asked_at, asker, said_before, most_tokens, after, as_of };
+            let ask = QuestionInput { asked_at, asker, bank: Some(bank), ..QuestionInput::of(text) };
             let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
             recalled.structured.to_string()
         }

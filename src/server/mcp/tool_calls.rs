@@ -14,9 +14,9 @@ use super::{
     tool_call_error::ToolCallError,
     tools::{
         AnswerToolOutput, BankSize, ExplainInput, ExplainOutput, ExplainOutputStep, ForgetInput, ForgetOutput,
-        ForgetTurnsInput, ForgetTurnsOutput, ListInput, ListOutput, MAX_TURNS, QuestionInput, RecallOutput,
-        RememberInput, RememberOutput, ShowInput, ShowOutput, StatusInput, StatusOutput, ToolName, TurnInput,
-        TurnOutput,
+        ForgetTurnsInput, ForgetTurnsOutput, ListInput, ListOutput, MAX_TURNS, ProfileInput, ProfileOutput,
+        QuestionInput, RecallOutput, RememberInput, RememberOutput, ShowInput, ShowOutput, StatusInput, StatusOutput,
+        ToolName, TurnInput, TurnOutput,
     },
 };
 use crate::{access::Caller, api};
@@ -26,8 +26,8 @@ use memory::{
 };
 use models::llm::LlmError;
 use types::model::{
-    Bank, EventTime, Evidence, Explanation, ExplanationQuery, ExplanationStep, PrecedingTurn, Question, Selector,
-    SpeakerKind, SubjectId, Turn,
+    Bank, EventTime, Evidence, Explanation, ExplanationQuery, ExplanationStep, Metadata, PrecedingTurn, Profile,
+    Question, Selector, SpeakerKind, SubjectId, Turn,
 };
 
 /// How long `remember`, `forget` and `forget_turns` wait until answers reflect the change, if the call does not say.
@@ -111,6 +111,7 @@ impl ToolCalls {
             ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
             ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
             ToolName::Explain => self.explain(read(tool, arguments)?, offer).await,
+            ToolName::Profile => self.profile(read(tool, arguments)?, offer).await,
             ToolName::List => self.list(read(tool, arguments)?, offer).await,
             ToolName::Show => self.show(read(tool, arguments)?, offer).await,
             ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
@@ -135,14 +136,14 @@ impl ToolCalls {
         let put = |opened: Arc<AccessHandle>| {
             let put = api::PutTurnsRequest {
                 turns: raw.clone(),
-                dead_letters: Vec::new(),
                 wait_ms: Some(wait_ms(wait_seconds)),
+                ..api::PutTurnsRequest::default()
             };
             async move { opened.access.put(&offer.who, put).await }
         };
         let written = self.memory.with(put).await?;
-        let api::PutTurnsResponse { after, reflected: included, forgotten, .. } = written;
-        json(&RememberOutput { bank, turns: ids, included, after, forgotten })
+        let api::PutTurnsResponse { after, reflected: included, forgotten, stale, .. } = written;
+        json(&RememberOutput { bank, turns: ids, included, after, forgotten, stale })
     }
 
     /// Searches for a question.
@@ -174,13 +175,14 @@ impl ToolCalls {
             let line = format!("Not shown: {forgotten} turns that the bank held then were forgotten since.");
             text = format!("{}\n{line}\n", text.trim_end());
         }
-        let notice = evidence.notice.map(|notice| notice.message);
+        let notice = evidence.notice.as_ref().map(|notice| notice.message.clone());
         let recalled = RecallOutput {
-            bank: evidence.question.bank,
+            bank: evidence.question.bank.clone(),
             context,
             supported: evidence.supported,
             sufficiency: evidence.sufficiency,
             units: evidence.units.len(),
+            metadata: evidence.question.metadata.then(|| metadata_by_turn(&evidence)),
             reflects: evidence.reflects,
             forgotten: evidence.forgotten,
             notice,
@@ -210,9 +212,9 @@ impl ToolCalls {
 
     /// Why a turn is recalled or not.
     async fn explain(&self, asked: ExplainInput, offer: &ClientScope) -> Result<ToolResult, ToolCallError> {
-        let ExplainInput { question, turn, bank, asked_at, asker, most_tokens, as_of } = asked;
-        let bank = offer.bank(bank)?;
-        let question = Question { asked_at, asker: non_empty(asker), most_tokens, ..Question::new(bank, question) };
+        let ExplainInput { question, turn, bank, asked_at, asker, most_tokens, select, as_of } = asked;
+        let (bank, asker, select) = (offer.bank(bank)?, non_empty(asker), selector(select)?);
+        let question = Question { asked_at, asker, most_tokens, select, ..Question::new(bank, question) };
         let subject = ExplanationQuery { id: SubjectId::Turn(turn), part: None, every_part: false };
         let explain = api::ExplainRequest { as_of: non_empty(as_of), ..api::ExplainRequest::of(question, subject) };
         let explain = |opened: Arc<AccessHandle>| {
@@ -237,17 +239,38 @@ impl ToolCalls {
         })
     }
 
+    /// What persons said that lasts.
+    async fn profile(&self, asked: ProfileInput, offer: &ClientScope) -> Result<ToolResult, ToolCallError> {
+        let ProfileInput { bank, person, past, most_tokens } = asked;
+        let show = api::ProfileRequest {
+            bank: offer.bank(bank)?,
+            person: non_empty(person),
+            kinds: Vec::new(),
+            past: past.unwrap_or_default(),
+            as_of: None,
+            most_tokens,
+        };
+        let show = |opened: Arc<AccessHandle>| {
+            let show = show.clone();
+            async move { opened.access.profile(&offer.who, show).await }
+        };
+        let Profile { bank, lines, text, left_out, reflects, .. } = self.memory.with(show).await?;
+        let turns = lines.into_iter().filter_map(|mut line| line.turns.pop()).collect();
+        json(&ProfileOutput { bank, text, turns, left_out, reflects })
+    }
+
     /// The latest turns of a bank.
     async fn list(&self, asked: ListInput, offer: &ClientScope) -> Result<ToolResult, ToolCallError> {
-        let ListInput { bank, speaker, mentions, since, until, limit } = asked;
+        let ListInput { bank, speaker, mentions, since, until, select, limit } = asked;
         let limit = limit.unwrap_or(LISTED);
         if !(1..=MAX_LISTED).contains(&limit) {
             return Err(refused(format!("limit: {limit}; allowed is 1 to {MAX_LISTED}")));
         }
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
-        let select = Selector { speakers, mentions, since, until, ..Selector::default() };
-        let list =
-            api::TurnListRequest { bank: offer.bank(bank)?, turn: None, select, before: None, limit: Some(limit) };
+        let fields = Selector { speakers, mentions, since, until, ..Selector::default() };
+        let select = joined(fields, select)?;
+        let (bank, turns, order, before) = (offer.bank(bank)?, Vec::new(), api::ListOrder::Latest, None);
+        let list = api::TurnListRequest { bank, turns, select, order, before, limit: Some(limit) };
         let api::TurnList { bank, turns, more, .. } = self.turns(offer, list).await?;
         json(&ListOutput { bank, turns: turns.into_iter().map(turn_output).collect(), more })
     }
@@ -255,12 +278,12 @@ impl ToolCalls {
     /// A turn in full.
     async fn show(
         &self,
-        ShowInput { turn, bank, from }: ShowInput,
+        ShowInput { turn, bank, from, metadata }: ShowInput,
         offer: &ClientScope,
     ) -> Result<ToolResult, ToolCallError> {
         let (bank, limit) = (offer.bank(bank)?, Some(MAX_LISTED));
-        let select = Selector::default();
-        let list = api::TurnListRequest { bank, turn: Some(turn.clone()), select, before: None, limit };
+        let (turns, select, order, before) = (vec![turn.clone()], Selector::default(), api::ListOrder::Latest, None);
+        let list = api::TurnListRequest { bank, turns, select, order, before, limit };
         let api::TurnList { bank, turns, .. } = self.turns(offer, list).await?;
         let found = match turns.as_slice() {
             [found] => found.clone(),
@@ -274,8 +297,9 @@ impl ToolCalls {
         let (from, count) = (from.unwrap_or_default(), found.text.chars().count());
         let text = found.text.chars().skip(from).take(SHOWN).collect();
         let next = Some(from.saturating_add(SHOWN)).filter(|next| *next < count);
-        let api::TurnView { turn, speaker, time, session, .. } = found;
-        json(&ShowOutput { bank, turn, speaker, time, session, text, next })
+        let api::TurnView { turn, speaker, time, session, metadata: kept, .. } = found;
+        let metadata = kept.filter(|_| metadata.unwrap_or_default());
+        json(&ShowOutput { bank, turn, speaker, time, session, text, next, metadata })
     }
 
     async fn turns(&self, offer: &ClientScope, list: api::TurnListRequest) -> Result<api::TurnList, ToolCallError> {
@@ -292,7 +316,7 @@ impl ToolCalls {
         offer: &ClientScope,
     ) -> Result<ToolResult, ToolCallError> {
         let bank = offer.bank(bank)?;
-        let forget = api::ForgetRequest { bank, turn, wait_ms: Some(wait_ms(wait_seconds)) };
+        let forget = api::ForgetRequest { bank, turn, wait_ms: Some(wait_ms(wait_seconds)), expected_version: None };
         let forget = |opened: Arc<AccessHandle>| {
             let forget = forget.clone();
             async move { opened.access.forget(&offer.who, forget).await }
@@ -303,9 +327,10 @@ impl ToolCalls {
 
     /// Says which turns the call selects; with `confirm`, deletes them.
     async fn forget_turns(&self, asked: ForgetTurnsInput, offer: &ClientScope) -> Result<ToolResult, ToolCallError> {
-        let ForgetTurnsInput { bank, speaker, since, until, session, mentions, confirm, wait_seconds } = asked;
+        let ForgetTurnsInput { bank, speaker, since, until, session, mentions, select, confirm, wait_seconds } = asked;
         let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
-        let select = Selector { speakers, since, until, session, mentions, ..Selector::default() };
+        let fields = Selector { speakers, since, until, session, mentions, ..Selector::default() };
+        let select = joined(fields, select)?;
         let (bank, dry_run) = (offer.bank(bank)?, confirm.is_none());
         let wait_ms = Some(wait_ms(wait_seconds));
         let forget = api::ForgetTurnsRequest { bank, select, confirm, unheld: false, dry_run, wait_ms };
@@ -376,12 +401,36 @@ impl ToolCalls {
 
 /// The question of a call.
 fn question(ask: QuestionInput, offer: &ClientScope) -> Result<api::AskRequest, ToolCallError> {
-    let QuestionInput { question, bank, asked_at, asker, said_before, most_tokens, after, as_of } = ask;
+    let QuestionInput { question, bank, asked_at, asker, said_before, most_tokens, select, metadata, .. } = ask;
+    let QuestionInput { after, as_of, .. } = ask;
+    let (select, metadata) = (selector(select)?, metadata.unwrap_or_default());
     let (bank, asker, after, as_of) = (offer.bank(bank)?, non_empty(asker), non_empty(after), non_empty(as_of));
     let said = |text: String| PrecedingTurn { speaker: "conversation".to_owned(), text };
     let said_before = non_empty(said_before).map(said).into_iter().collect();
-    let question = Question { asked_at, asker, said_before, most_tokens, ..Question::new(bank, question) };
+    let question =
+        Question { asked_at, asker, said_before, most_tokens, select, metadata, ..Question::new(bank, question) };
     Ok(api::AskRequest { after, as_of, ..api::AskRequest::of(question) })
+}
+
+/// The metadata of the turns that an answer quotes.
+fn metadata_by_turn(evidence: &Evidence) -> BTreeMap<String, Metadata> {
+    let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
+    excerpts.filter_map(|excerpt| Some((excerpt.turn.clone(), excerpt.metadata.clone()?))).collect()
+}
+
+/// The selector that a client wrote.
+fn selector(select: Option<JsonObject>) -> Result<Option<Selector>, ToolCallError> {
+    let wrong = |problem| refused(format!("where: {problem}"));
+    select.map(|select| serde_json::from_value(Value::Object(select)).map_err(wrong)).transpose()
+}
+
+/// A selector with the fields of a tool that are set: each is named once, in the selector or beside it.
+fn joined(fields: Selector, select: Option<JsonObject>) -> Result<Selector, ToolCallError> {
+    let Some(select) = selector(select)?.filter(|select| !select.is_empty()) else { return Ok(fields) };
+    if fields.is_empty() {
+        return Ok(select);
+    }
+    Err(refused("where: other fields name turns, too; write all of them into where, or leave it out"))
 }
 
 /// What a client wrote; `None` for an empty text.
@@ -412,7 +461,7 @@ fn wait_ms(seconds: Option<u64>) -> u64 {
 fn with_turn_ids(bank: &Bank, said: Vec<TurnInput>) -> Result<Vec<Turn>, ToolCallError> {
     let now = now()?;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let turn = |TurnInput { speaker, text, time, turn, session, kind }: TurnInput| {
+    let turn = |TurnInput { speaker, text, time, turn, session, kind, metadata, recall }: TurnInput| {
         let time = time.unwrap_or(now);
         let unknown = |kind: &String| refused(format!("kind: {kind:?}; allowed are person, assistant, tool and bot"));
         let kind = kind.map(|kind| SpeakerKind::of_role(&kind).ok_or_else(|| unknown(&kind))).transpose()?;
@@ -422,7 +471,8 @@ fn with_turn_ids(bank: &Bank, said: Vec<TurnInput>) -> Result<Vec<Turn>, ToolCal
             *times += 1;
             if *times == 1 { id } else { format!("{id}-{times}") }
         });
-        Ok(Turn { session, kind, ..Turn::new(bank.clone(), &id, &speaker, &text, time) })
+        let (metadata, recall) = (metadata.map(Metadata::from), recall.unwrap_or(true));
+        Ok(Turn { session, kind, metadata, recall, ..Turn::new(bank.clone(), &id, &speaker, &text, time) })
     };
     said.into_iter().map(turn).collect()
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json, value::to_raw_value};
 
 use super::{
     entity_ids::{EntityIds, FIELDS, ROOT, bank_and_turn, memory_id},
+    filters::{FilterBranch, selector_of},
     mem0_failure::Mem0Failure,
     metadata,
     request_fields::{Mem0Message, RequestFields, now},
@@ -25,7 +26,7 @@ use crate::{
 };
 use pipeline::StoredTurn;
 use ripplemem::{TurnPage, TurnPageRequest, TurnSpan};
-use types::model::{Bank, Evidence, NoticeCode, Question, SpeakerKind, Turn, TurnDeletion, TurnEvent};
+use types::model::{Bank, Evidence, NoticeCode, Question, Selector, SpeakerKind, Turn, TurnDeletion, TurnEvent};
 
 /// The maximum number of banks that one search asks.
 const MAX_BANKS: usize = 32;
@@ -56,8 +57,7 @@ impl Mem0Calls {
             return Err(Mem0Failure::invalid(format!("{problem}; name one entity")));
         }
         let bank = ids.bank()?;
-        let attachments: Vec<_> =
-            fields.take("metadata").map(|data| metadata::metadata_attachment(&data)).transpose()?.into_iter().collect();
+        let metadata = fields.take("metadata").map(metadata::parse_metadata).transpose()?;
         let time = fields.time("timestamp")?.unwrap_or_else(now);
         let messages = fields.messages()?;
         fields.end(&["infer", "async_mode", "version", "output_format"])?;
@@ -66,7 +66,7 @@ impl Mem0Calls {
             let speaker = speaker(&message, &ids);
             let turn = Turn::new(bank.clone(), &new_id()?, &speaker, &message.text, time);
             let kind = SpeakerKind::of_role(&message.role);
-            turns.push(Turn { kind, attachments: attachments.clone(), ..turn });
+            turns.push(Turn { kind, metadata: metadata.clone(), ..turn });
         }
         let result = |turn: &Turn| json!({"id": memory_id(&bank, &turn.turn), "memory": turn.text, "event": "ADD"});
         let results: Vec<Value> = turns.iter().map(result).collect();
@@ -76,16 +76,19 @@ impl Mem0Calls {
 
     /// Searches the memories of entities.
     pub(super) async fn search(&self, who: &Caller, mut fields: RequestFields) -> Mem0Result {
-        let ids = fields.ids()?;
+        let branches = fields.branches()?;
         let text = fields.text("query")?.ok_or_else(|| Mem0Failure::invalid("query: missing"))?;
         let top_k = fields.number("top_k", MAX_FOUND)?.unwrap_or(FOUND);
         let asked_at = fields.time("reference_date")?;
         let (asker, said_before) = (fields.text("asker")?, fields.said_before()?);
-        if fields.take("threshold").is_some_and(|least| least.as_f64() != Some(0.0)) {
-            return Err(Mem0Failure::unsupported("threshold"));
-        }
+        let threshold = fields.take("threshold").map(|least| {
+            let least = least.as_f64().filter(|least| (0.0..=1.0).contains(least));
+            least.ok_or_else(|| Mem0Failure::invalid("threshold: not a number from 0 to 1"))
+        });
+        let threshold = threshold.transpose()?.unwrap_or_default();
         fields.end(&["rerank", "keyword_search", "latest_only", "show_expired", "version", "output_format"])?;
-        let banks = self.banks(who, AccessRight::Read, &ids)?;
+        let scopes = self.scopes(who, &branches)?;
+        let banks: Vec<Bank> = scopes.keys().cloned().collect();
         if banks.len() > MAX_BANKS {
             let problem = format!(
                 "filters: memories in {} scopes carry these ids, but a search asks at most {MAX_BANKS}",
@@ -95,7 +98,9 @@ impl Mem0Calls {
         }
         let question = |bank: &Bank, asker: &Option<String>| {
             let (asker, said_before) = (asker.clone(), said_before.clone());
-            AskRequest::of(Question { asked_at, asker, said_before, ..Question::new(bank.clone(), text.clone()) })
+            let select = scopes.get(bank).cloned().flatten();
+            let question = Question::new(bank.clone(), text.clone());
+            AskRequest::of(Question { asked_at, asker, said_before, select, ..question })
         };
         let asked = join_all(banks.iter().map(|bank| self.api.ask(who, question(bank, &asker)))).await;
         let mut answers = asked.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -112,7 +117,8 @@ impl Mem0Calls {
         if banks.is_empty() {
             notice = Some("no memory of these ids is stored yet; if there should be one, check them".to_owned());
         }
-        let found = merge_by_score(&answers);
+        let mut found = merge_by_score(&answers);
+        found.retain(|(score, ..)| *score >= threshold);
         let mut wanted: BTreeMap<&Bank, Vec<String>> = BTreeMap::new();
         for (_, bank, turn) in found.iter().take(top_k) {
             wanted.entry(bank).or_default().push(turn.clone());
@@ -142,11 +148,22 @@ impl Mem0Calls {
         let page = query.number("page", usize::MAX)?.unwrap_or(1);
         let size = query.number("page_size", MAX_LISTED)?.unwrap_or(LISTED);
         query.end(&[])?;
-        let ids = fields.ids()?;
+        let branches = fields.branches()?;
         fields.end(&["latest_only", "show_expired", "version", "output_format"])?;
-        let (banks, before) = (self.banks(who, AccessRight::Read, &ids)?, (page - 1).saturating_mul(size));
+        let (scopes, before) = (self.scopes(who, &branches)?, (page - 1).saturating_mul(size));
         let of = TurnPageRequest { until_ms: None, skip: before, limit: size };
-        let TurnPage { turns, count } = self.api.page_of_turns(who, banks, of).await?;
+        let TurnPage { turns, count } = if scopes.values().all(Option::is_none) {
+            self.api.page_of_turns(who, scopes.into_keys().collect(), of).await?
+        } else {
+            let mut turns = Vec::new();
+            for (bank, select) in scopes {
+                turns.extend(self.api.selected_turns(who, &bank, select.unwrap_or_default()).await?);
+            }
+            // The sort is stable: turns of the same moment keep the order of their banks.
+            turns.sort_by_key(|held| held.turn.time);
+            let count = turns.len();
+            TurnPage { turns: turns.into_iter().rev().skip(before).take(size).collect(), count }
+        };
         let other = |page| format!("/v3/memories/?page={page}&page_size={size}");
         Ok(json!({
             "count": count,
@@ -282,6 +299,17 @@ impl Mem0Calls {
         Ok(json!({"count": results.len(), "next": null, "previous": null, "results": results}))
     }
 
+    /// The banks of some alternatives, each with what its memories must satisfy.
+    fn scopes(&self, who: &Caller, branches: &[FilterBranch]) -> Result<BTreeMap<Bank, Option<Selector>>, Mem0Failure> {
+        let mut of_banks: BTreeMap<Bank, Vec<&FilterBranch>> = BTreeMap::new();
+        for branch in branches {
+            for bank in self.banks(who, AccessRight::Read, &branch.ids)? {
+                of_banks.entry(bank).or_default().push(branch);
+            }
+        }
+        Ok(of_banks.into_iter().map(|(bank, of_bank)| (bank, selector_of(of_bank.into_iter()))).collect())
+    }
+
     /// The banks whose memories belong to all of these entities.
     fn banks(&self, who: &Caller, right: AccessRight, ids: &EntityIds) -> Result<Vec<Bank>, Mem0Failure> {
         let exact = ids.bank()?;
@@ -343,7 +371,7 @@ impl Mem0Calls {
         let StoredTurn { turn, .. } = self.stored_turn(who, AccessRight::Write, id).await?;
         let mut turn = Arc::unwrap_or_clone(turn);
         let (text, time) = (fields.text("text")?, fields.time("timestamp")?);
-        let data = fields.take("metadata").map(|data| metadata::metadata_attachment(&data)).transpose()?;
+        let data = fields.take("metadata").map(metadata::parse_metadata).transpose()?;
         fields.end(&[])?;
         if text.is_none() && time.is_none() && data.is_none() {
             return Err(Mem0Failure::invalid("text, metadata, timestamp: none of them is given; nothing was changed"));
@@ -352,7 +380,7 @@ impl Mem0Calls {
         turn.time = time.unwrap_or(turn.time);
         if let Some(data) = data {
             turn.attachments.retain(|attachment| !metadata::is_metadata(attachment));
-            turn.attachments.push(data);
+            turn.metadata = Some(data);
         }
         // The version comes from the clock, so that the later of two simultaneous edits wins.
         let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
@@ -370,9 +398,16 @@ impl Mem0Calls {
 
     /// Writes; fails if reads do not reflect it in time, or if a memory was deleted in the meantime.
     async fn write_and_wait(&self, who: &Arc<Caller>, events: Vec<TurnEvent>) -> Result<(), Mem0Failure> {
-        let PutTurnsResponse { reflected, not_kept, .. } = self.write(who, events).await?;
+        // What is deleted already may be deleted again.
+        let changes = events.iter().any(|event| matches!(event, TurnEvent::Turn(_)));
+        let PutTurnsResponse { reflected, not_kept, stale, .. } = self.write(who, events).await?;
         if not_kept > 0 {
             return Err(not_found_failure());
+        }
+        if changes && !stale.is_empty() {
+            let detail =
+                "memory: another writer changed it meanwhile, and that change stands; read it, and decide again";
+            return Err(Mem0Failure { status: 409, detail: detail.to_owned() });
         }
         if reflected {
             return Ok(());

@@ -8,10 +8,12 @@
 //! - `mem0_calls`: the calls, on [`super::api`].
 //! - `request_fields`: reads a request, field by field.
 //! - `entity_ids`: entities as banks, memories as turns.
-//! - `metadata`: a memory's metadata, as an attachment of its turn.
+//! - `filters`: filters as alternatives of entities and conditions.
+//! - `metadata`: a memory's metadata, which earlier builds kept in an attachment of its turn.
 //! - `mem0_failure`: why a request fails.
 
 mod entity_ids;
+mod filters;
 mod mem0_calls;
 mod mem0_failure;
 mod metadata;

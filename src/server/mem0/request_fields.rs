@@ -6,7 +6,11 @@
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Map, Value};
 
-use super::{entity_ids::EntityIds, mem0_failure::Mem0Failure};
+use super::{
+    entity_ids::EntityIds,
+    filters::{self, FilterBranch},
+    mem0_failure::Mem0Failure,
+};
 use crate::query_string::parameters;
 use types::model::{EventTime, PrecedingTurn, UniqueJson};
 
@@ -72,18 +76,23 @@ impl RequestFields {
         self.take(field).map(number).transpose()
     }
 
-    /// The entities: fields of their own, and those of `filters`.
+    /// The entities of a request that concerns exactly them: fields of their own, and those of `filters`.
     pub(super) fn ids(&mut self) -> Result<EntityIds, Mem0Failure> {
+        match self.branches()?.as_slice() {
+            [FilterBranch { ids, conditions }] if conditions.is_empty() => Ok(ids.clone()),
+            _ => Err(Mem0Failure::unsupported("filters: more than ids")),
+        }
+    }
+
+    /// The alternatives of a request's filters, with the entities that are fields of their own.
+    pub(super) fn branches(&mut self) -> Result<Vec<FilterBranch>, Mem0Failure> {
         let mut ids = EntityIds::default();
         for field in super::entity_ids::FIELDS {
             if let Some(id) = self.text(field)? {
                 ids.set(field, &id)?;
             }
         }
-        if let Some(filters) = self.take("filters") {
-            filter(&filters, &mut ids)?;
-        }
-        Ok(ids)
+        filters::branches(&ids, self.take("filters").as_ref())
     }
 
     /// A point in time: seconds since 1970, a date, or a time in RFC 3339.
@@ -145,23 +154,6 @@ impl RequestFields {
             None => Ok(()),
         }
     }
-}
-
-/// Adds the entities of a filter: ids, alone or joined by `AND`.
-fn filter(filters: &Value, ids: &mut EntityIds) -> Result<(), Mem0Failure> {
-    let Some(filters) = filters.as_object() else { return Err(Mem0Failure::invalid("filters: not an object")) };
-    for (field, value) in filters {
-        match (field.as_str(), value) {
-            (_, Value::Null) => {}
-            ("AND", Value::Array(all)) => all.iter().try_for_each(|filters| filter(filters, ids))?,
-            (_, Value::String(id)) if id == "*" => {
-                return Err(Mem0Failure::unsupported(format!("filters: {field} of *")));
-            }
-            (_, Value::String(id)) if ids.set(field, id)? => {}
-            _ => return Err(Mem0Failure::unsupported(format!("filters: {field}"))),
-        }
-    }
-    Ok(())
 }
 
 fn parse_time(field: &str, value: &Value) -> Result<EventTime, Mem0Failure> {

@@ -169,8 +169,14 @@ mod tests {
 
     fn unit(id: u64, text: &str) -> Arc<SubscribedUnit> {
         let said_at = EventTime::parse("2024-05-01T10:00:00Z").unwrap();
-        let excerpt =
-            Excerpt { turn: id.to_string(), speaker: "Ann".to_owned(), said_at, text: text.to_owned(), range: None };
+        let excerpt = Excerpt {
+            turn: id.to_string(),
+            speaker: "Ann".to_owned(),
+            said_at,
+            text: text.to_owned(),
+            range: None,
+            metadata: None,
+        };
         Arc::new(SubscribedUnit {
             id: UnitId(id),
             restatement: id.to_string(),

@@ -206,7 +206,8 @@ impl LiveQuestion {
             let answer = {
                 let Ok(_place) = asking.places.acquire().await else { return false };
                 asking.begun.fetch_add(1, Ordering::Relaxed);
-                asking.memory.ask(self.query_request(asking.deadline)).await
+                let asked = asking.memory.ask(self.query_request(asking.deadline)).await;
+                with_metadata(&asking.memory, asked).await
             };
             let found = match answer {
                 Ok(evidence) if self.is_mixed(&evidence) => None,
@@ -278,6 +279,21 @@ impl LiveQuestion {
     fn state(&self) -> MutexGuard<'_, LiveQuestionState> {
         sync::lock(&self.state)
     }
+}
+
+/// An answer with the metadata of its turns, if its question asks for them.
+async fn with_metadata(
+    memory: &Arc<Memory>,
+    asked: Result<Evidence, PipelineError>,
+) -> Result<Evidence, PipelineError> {
+    let mut evidence = asked?;
+    if !evidence.question.metadata {
+        return Ok(evidence);
+    }
+    let memory = Arc::clone(memory);
+    let read = tokio::task::spawn_blocking(move || memory.add_metadata(&mut evidence).map(|()| evidence));
+    // Blocking work is only cancelled with its runtime, and nobody follows then.
+    read.await.map_err(|_| PipelineError::Cancelled)?
 }
 
 impl FollowerSlotLimits {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use types::{
-    model::{Bank, Cues, EventTime, Excerpt, LogPosition, PrecedingTurn, Question, UnitId},
+    model::{Bank, Cues, EventTime, Excerpt, LogPosition, PrecedingTurn, Question, Selector, UnitId},
     null_fields::null_as_default,
 };
 
@@ -35,6 +35,13 @@ pub struct SubscribeRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub most_tokens: Option<u32>,
+    /// The turns that may be quoted: what it does not take is no candidate, and nothing is reached over it.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selector>,
+    /// Whether each excerpt has the metadata of its turn, as they were when the excerpt became evidence.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(with = "Option<bool>")]
+    pub metadata: bool,
     /// The id of the last progress that was received: what changed since is sent, where it is still known.
     /// The header `Last-Event-ID` says the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,19 +57,9 @@ impl SubscribeRequest {
     /// A question to follow from now on.
     #[must_use]
     pub fn of(question: Question) -> Self {
-        let Question {
-            bank,
-            text,
-            asked_at,
-            asker,
-            said_before,
-            most_tokens,
-            near: _,
-            walk: _,
-            compare: _,
-            profile: _,
-        } = question;
-        Self { bank, text, asked_at, asker, said_before, most_tokens, last_event_id: None, wait_ms: None }
+        let Question { bank, text, asked_at, asker, said_before, most_tokens, select, metadata, .. } = question;
+        let (last_event_id, wait_ms) = (None, None);
+        Self { bank, text, asked_at, asker, said_before, most_tokens, select, metadata, last_event_id, wait_ms }
     }
 }
 

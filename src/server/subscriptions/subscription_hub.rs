@@ -256,6 +256,10 @@ fn check(question: &Question) -> Result<(), ApiProblem> {
     if bytes > MAX_QUESTION_BYTES {
         return Err(PipelineError::from(RecallError::LongQuestion { bytes }).into());
     }
+    if let Some(select) = question.narrowing() {
+        let wrong = |problem| PipelineError::from(RecallError::WrongSelector { problem });
+        select.check().map_err(|problem| ApiProblem::from(wrong(problem)))?;
+    }
     if question.text.trim().is_empty() { Err(PipelineError::from(RecallError::EmptyQuestion).into()) } else { Ok(()) }
 }
 

@@ -47,6 +47,7 @@ pub enum RouteRight {
 pub(super) enum RouteMethod {
     Get,
     Post,
+    Put,
     Delete,
 }
 
@@ -55,6 +56,7 @@ impl RouteMethod {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Put => "PUT",
             Self::Delete => "DELETE",
         }
     }
@@ -63,6 +65,7 @@ impl RouteMethod {
         match self {
             Self::Get => MethodFilter::GET,
             Self::Post => MethodFilter::POST,
+            Self::Put => MethodFilter::PUT,
             Self::Delete => MethodFilter::DELETE,
         }
     }
@@ -143,12 +146,11 @@ where
     F: Fn(Arc<C>, RouteRequest<[Option<String>; N]>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Result<Response, ApiProblem>> + Send,
 {
-    let names = parameters.each_ref().map(|parameter| parameter.name);
     let handler =
         move |Shared(served): Shared<RouteState<C>>, Extension(who): CallerExtension, headers: HeaderMap, uri: Uri| {
             let call = call.clone();
             async move {
-                let input = values(&uri, names)?;
+                let input = values(&uri, &parameters)?;
                 call(served.calls, RouteRequest { who, headers, input }).await.map_err(CallResponse::<()>::Problem)
             }
         };
@@ -158,6 +160,16 @@ where
 
 /// A route whose input is the body of a POST.
 pub(super) fn body<C, B, F, A>(entry: RouteEntry, responses: ResponsesFunction, call: F) -> ApiRoute<C>
+where
+    C: Send + Sync + 'static,
+    B: DeserializeOwned + JsonSchema + Send,
+    F: Fn(Arc<C>, RouteRequest<MeteredBody<B>>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Result<Response, ApiProblem>> + Send,
+{
+    body_of(RouteMethod::Post, entry, responses, call)
+}
+
+fn body_of<C, B, F, A>(method: RouteMethod, entry: RouteEntry, responses: ResponsesFunction, call: F) -> ApiRoute<C>
 where
     C: Send + Sync + 'static,
     B: DeserializeOwned + JsonSchema + Send,
@@ -174,7 +186,6 @@ where
             call(served.calls, RouteRequest { who, headers, input }).await.map_err(CallResponse::<()>::Problem)
         }
     };
-    let method = RouteMethod::Post;
     let serves = on(method.filter(), handler);
     ApiRoute { entry, method, parameters: Vec::new(), body: Some(body_schema::<B>), responses, serves }
 }
@@ -226,11 +237,35 @@ where
     A: Future<Output = Result<T, ApiProblem>> + Send,
     T: Serialize + JsonSchema,
 {
-    body(entry, json_response_schema::<T>, move |calls, RouteRequest { who, input: MeteredBody { body, room }, .. }| {
+    body_json_of(RouteMethod::Post, entry, call)
+}
+
+/// As [`body_json`], of a PUT.
+pub(super) fn put_json<C, B, F, A, T>(entry: RouteEntry, call: F) -> ApiRoute<C>
+where
+    C: Send + Sync + 'static,
+    B: DeserializeOwned + JsonSchema + Send,
+    F: Fn(Arc<C>, Arc<Caller>, B) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Result<T, ApiProblem>> + Send,
+    T: Serialize + JsonSchema,
+{
+    body_json_of(RouteMethod::Put, entry, call)
+}
+
+fn body_json_of<C, B, F, A, T>(method: RouteMethod, entry: RouteEntry, call: F) -> ApiRoute<C>
+where
+    C: Send + Sync + 'static,
+    B: DeserializeOwned + JsonSchema + Send,
+    F: Fn(Arc<C>, Arc<Caller>, B) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Result<T, ApiProblem>> + Send,
+    T: Serialize + JsonSchema,
+{
+    let handler = move |calls, RouteRequest { who, input: MeteredBody { body, room }, .. }| {
         drop(room);
         let answered = call(calls, who, body);
         async move { Ok(CallResponse::Json(answered.await?).into_response()) }
-    })
+    };
+    body_of(method, entry, json_response_schema::<T>, handler)
 }
 
 /// As [`no_input`], with an answer in JSON.

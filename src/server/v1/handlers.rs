@@ -15,23 +15,24 @@ use super::{
     api_route::{MeteredBody, RouteRequest},
     call_response::{CallResponse, JSON},
     event_stream,
-    query_parameter::{flag, milliseconds, missing_parameter, number, parse_bank, required_bank},
+    query_parameter::{flag, milliseconds, missing_parameter, number, parse_bank, required_bank, selector, several},
 };
 use crate::{
     access::Caller,
     api::{
         ApiProblem, AskRequest, BankList, BankListRequest, BankStatus, DeadLettersRequest, DeadLettersResponse,
         DiffRequest, DiffResponse, ExplainRequest, ForgetReceipts, ForgetRequest, ForgetResponse, ForgetTurnsRequest,
-        ForgetTurnsResponse, GraphRequest, GraphView, HistoryPage, HistoryRequest, MemoryApi, MemoryDigest,
-        MemoryStats, PutTurnsRequest, RecordPage, RecordPageRequest, ReextractBankRequest, ReextractBankResponse,
-        ServiceOperations, ServiceStatus, SnapshotList, TokenView, TurnList, TurnListRequest, UnitList,
+        ForgetTurnsResponse, GraphRequest, GraphView, HistoryPage, HistoryRequest, ListOrder, MemoryApi, MemoryDigest,
+        MemoryStats, NameSessionRequest, NameSessionResponse, ProfileRequest, PutTurnsRequest, RecordPage,
+        RecordPageRequest, ReextractBankRequest, ReextractBankResponse, SelectTurnsRequest, ServiceOperations,
+        ServiceStatus, SessionList, SessionListRequest, SnapshotList, TokenView, TurnList, TurnListRequest, UnitList,
         UnitListRequest, UnitView,
     },
     subscriptions::SubscribeRequest,
 };
 use erasure::ErasureReport;
 use replica::AnswerStageTimes;
-use types::model::{EventTime, Explanation, Selector};
+use types::model::{EventTime, Explanation, Profile, Selector, StatementKind};
 
 /// A parameter, if it was given.
 type ParameterText = Option<String>;
@@ -92,10 +93,11 @@ pub(super) async fn explain(
 /// Subscribes without a body, because a browser's `EventSource` can only send a GET.
 pub(super) async fn subscribe(
     api: Arc<MemoryApi>,
-    sent: RouteRequest<[ParameterText; 7]>,
+    sent: RouteRequest<[ParameterText; 9]>,
 ) -> Result<Response, ApiProblem> {
     const QUERY: &str = "?bank=NAME&text=QUESTION";
-    let RouteRequest { who, headers, input: [bank, text, asked_at, asker, most_tokens, last_event_id, wait] } = sent;
+    let RouteRequest { who, headers, input } = sent;
+    let [bank, text, asked_at, asker, most_tokens, select, metadata, last_event_id, wait] = input;
     let asked_at =
         asked_at.map(|time| EventTime::parse(&time).map_err(|e| ApiProblem::invalid(format!("asked_at: {e}"))));
     let subscribe = SubscribeRequest {
@@ -105,6 +107,8 @@ pub(super) async fn subscribe(
         asker,
         said_before: Vec::new(),
         most_tokens: number("most_tokens", most_tokens)?,
+        select: select.map(|json| selector(&json)).transpose()?,
+        metadata: metadata.map_or(Ok(false), |text| flag("metadata", &text))?,
         last_event_id,
         wait_ms: milliseconds(wait)?,
     };
@@ -150,12 +154,13 @@ fn last_event_id(headers: &HeaderMap) -> ParameterText {
 pub(super) async fn forget(
     api: Arc<MemoryApi>,
     who: SharedCaller,
-    [bank, turn, wait]: [ParameterText; 3],
+    [bank, turn, expected, wait]: [ParameterText; 4],
 ) -> Result<ForgetResponse, ApiProblem> {
     const QUERY: &str = "?bank=NAME&turn=ID";
     let bank = required_bank(bank, QUERY)?;
     let turn = turn.ok_or_else(|| missing_parameter("turn", QUERY))?;
-    api.forget(&who, ForgetRequest { bank, turn, wait_ms: milliseconds(wait)? }).await
+    let expected_version = number("expected_version", expected)?;
+    api.forget(&who, ForgetRequest { bank, turn, expected_version, wait_ms: milliseconds(wait)? }).await
 }
 
 pub(super) async fn forget_turns(
@@ -177,9 +182,9 @@ pub(super) async fn forgets(
 pub(super) async fn turns(
     api: Arc<MemoryApi>,
     who: SharedCaller,
-    given: [ParameterText; 10],
+    given: [ParameterText; 12],
 ) -> Result<TurnList, ApiProblem> {
-    let [bank, turn, speaker, mentions, since, until, session, thread, before, limit] = given;
+    let [bank, turns, speaker, mentions, since, until, session, session_prefix, thread, order, before, limit] = given;
     let bank = required_bank(bank, OF_BANK)?;
     let limit = number("limit", limit)?;
     let time = |name: &str, text: ParameterText| {
@@ -188,8 +193,38 @@ pub(super) async fn turns(
     };
     let (since, until) = (time("since", since)?, time("until", until)?);
     let (speakers, mentions) = (speaker.into_iter().collect(), mentions.into_iter().collect());
-    let select = Selector { speakers, since, until, session, thread, mentions, ..Selector::default() };
-    api.list(&who, TurnListRequest { bank, turn, select, before, limit }).await
+    let order = match order.as_deref() {
+        None | Some("latest") => ListOrder::Latest,
+        Some("oldest") => ListOrder::Oldest,
+        Some(other) => return Err(ApiProblem::invalid(format!("order: {other:?}; write latest or oldest"))),
+    };
+    let select = Selector { speakers, since, until, session, session_prefix, thread, mentions, ..Selector::default() };
+    api.list(&who, TurnListRequest { bank, turns: several(turns), select, order, before, limit }).await
+}
+
+pub(super) async fn select_turns(
+    api: Arc<MemoryApi>,
+    who: SharedCaller,
+    list: SelectTurnsRequest,
+) -> Result<TurnList, ApiProblem> {
+    api.list_selected(&who, list).await
+}
+
+pub(super) async fn sessions(
+    api: Arc<MemoryApi>,
+    who: SharedCaller,
+    [bank, prefix, from, limit]: [ParameterText; 4],
+) -> Result<SessionList, ApiProblem> {
+    let (bank, limit) = (required_bank(bank, OF_BANK)?, number("limit", limit)?);
+    api.sessions(&who, SessionListRequest { bank, prefix, from, limit }).await
+}
+
+pub(super) async fn name_session(
+    api: Arc<MemoryApi>,
+    who: SharedCaller,
+    name: NameSessionRequest,
+) -> Result<NameSessionResponse, ApiProblem> {
+    api.name_session(&who, name).await
 }
 
 pub(super) async fn unit(
@@ -217,6 +252,23 @@ pub(super) async fn graph(
 ) -> Result<GraphView, ApiProblem> {
     let bank = required_bank(bank, OF_BANK)?;
     api.graph(&who, GraphRequest { bank, around, limit: number("limit", limit)? }).await
+}
+
+pub(super) async fn profile(
+    api: Arc<MemoryApi>,
+    who: SharedCaller,
+    [bank, person, kinds, past, as_of, most_tokens]: [ParameterText; 6],
+) -> Result<Profile, ApiProblem> {
+    let bank = required_bank(bank, OF_BANK)?;
+    let kind = |name: &str| {
+        let known = || StatementKind::ALL.map(StatementKind::name).join(", ");
+        let wrong = || ApiProblem::invalid(format!("kinds: {name:?} is none of {}", known()));
+        StatementKind::of_name(name.trim()).ok_or_else(wrong)
+    };
+    let kinds = kinds.iter().flat_map(|kinds| kinds.split(',')).map(kind).collect::<Result<_, _>>()?;
+    let past = past.map_or(Ok(false), |past| flag("past", &past))?;
+    let most_tokens = number("most_tokens", most_tokens)?;
+    api.profile(&who, ProfileRequest { bank, person, kinds, past, as_of, most_tokens }).await
 }
 
 pub(super) async fn banks(

@@ -110,7 +110,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServerParts) -> R
         let tools = mcp::routes(api, pipeline, bodies.clone());
         if is_mem0 { tools.merge(mem0::routes(api, bodies.clone())) } else { tools }
     });
-    let HttpSettings { certificate, key, .. } = &pipeline.http;
+    let HttpSettings { certificate, key, origins, .. } = &pipeline.http;
     let hosts = &pipeline.http.names();
     let local = pipeline.access.token_file.as_ref().map(|_| TokenSecret::generate()).transpose()?;
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
@@ -126,7 +126,7 @@ pub(crate) fn start(pipeline: &Pipeline, address: &str, parts: ServerParts) -> R
     let is_plain = tls.is_none();
     let routes = |address, connections| {
         let hosts = AllowedHosts::of(address, hosts);
-        let entrance = RequestChecks::new(hosts.clone(), Arc::clone(&door), Arc::clone(&state));
+        let entrance = RequestChecks::new(hosts.clone().with_origins(origins), Arc::clone(&door), Arc::clone(&state));
         let checked = routes(api.clone(), &operations, entrance, bodies.clone(), more.clone());
         let checked = if is_mem0 { checked.layer(from_fn(mem0::problems_as_json)) } else { checked };
         checked.merge(public_routes::routes(&state, hosts, connections))

@@ -20,6 +20,7 @@ mod api_route;
 mod auth_layer;
 mod call_response;
 mod connection_limit;
+mod cross_origin;
 mod event_stream;
 mod handlers;
 mod http_listener;

@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: the text of `schemas/openapi.v1.json`. A test fails if the file differs from it.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -42,6 +42,7 @@ fn document() -> String {
                  the service, and no page of another origin may ask. A body has at most {MAX_BYTES} bytes."
             ),
         },
+        "servers": [{ "url": "http://127.0.0.1:8321", "description": "Where `ripplemem serve` listens." }],
         "security": [{ "token": [] }, {}],
         "paths": paths,
         "components": {
@@ -56,6 +57,7 @@ fn document() -> String {
         },
     });
     without_unsigned(&mut document);
+    open_answers(&mut document);
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
@@ -85,6 +87,43 @@ fn operation<C>(of: &mut SchemaGenerator, route: &ApiRoute<C>, described: &Route
         operation["responses"][*status] = json!({ "$ref": "#/components/responses/Problem" });
     }
     operation
+}
+
+/// Lets what only answers hold have further fields, so that a checker made of this document takes the answers of a later
+/// service.
+fn open_answers(document: &mut Value) {
+    let (mut sent, mut found) = (BTreeSet::new(), BTreeSet::new());
+    for operation in
+        document["paths"].as_object().into_iter().flatten().flat_map(|(_, path)| path.as_object()).flatten()
+    {
+        names_in(&operation.1["requestBody"], &mut found);
+    }
+    while let Some(name) = found.pop_first() {
+        names_in(&document["components"]["schemas"][&name], &mut found);
+        sent.insert(name);
+        found = found.difference(&sent).cloned().collect();
+    }
+    let schemas = document["components"]["schemas"].as_object_mut().into_iter().flatten();
+    for (_, schema) in schemas.filter(|(name, _)| !sent.contains(*name)) {
+        if let Some(fields) =
+            schema.as_object_mut().filter(|fields| fields.get("additionalProperties") == Some(&false.into()))
+        {
+            fields.remove("additionalProperties");
+        }
+    }
+}
+
+/// Adds the names of the schemas to which a part of the document refers.
+fn names_in(part: &Value, names: &mut BTreeSet<String>) {
+    match part {
+        Value::Object(fields) => {
+            let name = fields.get("$ref").and_then(Value::as_str);
+            names.extend(name.and_then(|name| name.strip_prefix("#/components/schemas/")).map(str::to_owned));
+            fields.values().for_each(|field| names_in(field, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| names_in(item, names)),
+        _ => {}
+    }
 }
 
 /// Removes formats that clients do not know, such as `uint64`; the minimum in the schema says the same.

@@ -1,7 +1,7 @@
 //! The parameters of a query.
 //!
 //! In: the query of a request, and the parameters that its route takes. Out: their values, or a problem that names the
-//! one that is wrong. Each may be given once, and no others.
+//! one that is wrong. Each may be given once unless its kind says otherwise, and no others.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use axum::http::Uri;
 use serde_json::{Value, json};
 
 use crate::{api::ApiProblem, query_string};
-use types::model::Bank;
+use types::model::{Bank, Selector};
 
 /// One parameter of a route.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,10 @@ pub(super) struct QueryParameter {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ParameterKind {
     Text,
+    /// Texts without line breaks: it may be given several times.
+    Texts,
+    /// One of some words.
+    OneOf(&'static [&'static str]),
     Unit,
     Flag,
     /// A whole number, with its least and its greatest value.
@@ -52,6 +56,8 @@ impl ParameterKind {
     fn schema(self) -> Value {
         match self {
             Self::Text => json!({ "type": "string" }),
+            Self::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Self::OneOf(words) => json!({ "type": "string", "enum": words }),
             Self::Unit => json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" }),
             Self::Flag => json!({ "type": "string", "enum": ["true", "false", "1", "0"] }),
             Self::Whole(least, greatest) => {
@@ -67,21 +73,36 @@ impl ParameterKind {
     }
 }
 
-/// The values in a query, in the order of the names.
-pub(super) fn values<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[Option<String>; N], ApiProblem> {
+/// The values in a query, in the order of the parameters. Those of a parameter that may be given several times are
+/// joined by line breaks.
+pub(super) fn values<const N: usize>(
+    uri: &Uri,
+    parameters: &[QueryParameter; N],
+) -> Result<[Option<String>; N], ApiProblem> {
     let mut found = [const { None }; N];
     for (name, value) in query_string::parameters(uri.query().unwrap_or_default()).map_err(ApiProblem::invalid)? {
-        let place = names.iter().position(|known| *known == name).and_then(|at| found.get_mut(at));
-        match place {
+        let at = parameters.iter().position(|known| known.name == name);
+        let is_list = at.and_then(|at| parameters.get(at)).is_some_and(|of| matches!(of.kind, ParameterKind::Texts));
+        match at.and_then(|at| found.get_mut(at)) {
             Some(place @ None) => *place = Some(value),
+            Some(Some(values)) if is_list => {
+                values.push('\n');
+                values.push_str(&value);
+            }
             Some(Some(_)) => return Err(ApiProblem::invalid(format!("{name}: is given twice"))),
             None => {
+                let names: Vec<&str> = parameters.iter().map(|known| known.name).collect();
                 let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(ApiProblem::invalid(format!("{name:?}: not a parameter of this path; it takes {known}")));
             }
         }
     }
     Ok(found)
+}
+
+/// The values of a parameter that may be given several times.
+pub(super) fn several(joined: Option<String>) -> Vec<String> {
+    joined.iter().flat_map(|joined| joined.split('\n')).map(str::to_owned).collect()
 }
 
 /// A parameter that is a whole number.
@@ -97,6 +118,11 @@ pub(super) fn flag(name: &str, text: &str) -> Result<bool, ApiProblem> {
         "false" | "0" => Ok(false),
         _ => Err(ApiProblem::invalid(format!("{name}: {text:?}; write true or false"))),
     }
+}
+
+/// The parameter `where`: a selector as JSON.
+pub(super) fn selector(json: &str) -> Result<Selector, ApiProblem> {
+    serde_json::from_str(json).map_err(|problem| ApiProblem::invalid(format!("where: {problem}")))
 }
 
 /// The parameter `wait_ms`.

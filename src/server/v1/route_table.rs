@@ -9,11 +9,11 @@ use super::{
         ApiRoute, RouteDescription, RouteEntry,
         RouteMethod::{self, Delete, Get, Post},
         RouteRight::{self, Everywhere, InBank, Somewhere, Token},
-        body, body_json, json_response_schema, no_input, no_input_json, query, query_json,
+        body, body_json, json_response_schema, no_input, no_input_json, put_json, query, query_json,
     },
     handlers,
     query_parameter::{
-        ParameterKind::{self, Flag, Text, Unit, Whole},
+        ParameterKind::{self, Flag, OneOf, Text, Texts, Unit, Whole},
         QueryParameter, optional, required,
     },
     response_schemas::{ask_responses, bank_event_responses, subscription_responses},
@@ -36,13 +36,13 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                 "/v1/turns",
                 InBank(Read),
                 "turns",
-                "The turns of a bank, the latest first, each as last edited.",
+                "The turns of a bank, each as last edited.",
                 "The turns.",
                 &["400", "421"],
             ),
             [
                 BANK,
-                optional("turn", "Only those that this id, or short id, means.", Text),
+                optional("turn", "Only those that this id, or short id, means; may be given up to 1,000 times.", Texts),
                 optional("speaker", "Only those of this speaker.", Text),
                 optional(
                     "mentions",
@@ -52,11 +52,24 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                 optional("since", "Only those said at this time (RFC 3339) or later.", Text),
                 optional("until", "Only those said before this time (RFC 3339).", Text),
                 optional("session", "Only those of this session.", Text),
+                optional("session_prefix", "Only those of sessions whose names begin with this.", Text),
                 optional("thread", "Only those of this thread.", Text),
+                optional("order", "Their order by time: latest first, or oldest.", OneOf(&["latest", "oldest"])),
                 optional("before", "Where the list goes on: the `next` of an earlier one.", Text),
                 optional("limit", "Most turns; 20 without it.", Whole(Some(1), Some(1_000))),
             ],
             handlers::turns,
+        ),
+        body_json(
+            entry(
+                "/v1/turns/list",
+                InBank(Read),
+                "select_turns",
+                "The turns of a bank that a selector takes, each as last edited.",
+                "The turns.",
+                &["400", "408", "413", "421"],
+            ),
+            handlers::select_turns,
         ),
         body(
             entry(
@@ -64,9 +77,10 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                 InBank(Write),
                 "put",
                 "Write turns, edits, deletions and ends of sessions; answered when they are durable. A turn that is \
-                 sent again, with the same id and version, changes nothing.",
+                 sent again, with the same id and version, changes nothing. Where a condition does not hold, the \
+                 problem `conflict` names the turn and the version that stands.",
                 "The turns are durable.",
-                &["400", "408", "413", "429"],
+                &["400", "408", "409", "413", "429", "504"],
             ),
             json_response_schema::<PutTurnsResponse>,
             handlers::put,
@@ -80,14 +94,50 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                 "Delete a turn, whether it was sent already or comes later. Answered when the deletion is durable \
                  and, within wait_ms, no answer reflects the turn any more.",
                 "The deletion is durable.",
-                &["400", "421"],
+                &["400", "409", "421", "504"],
             ),
             [
                 BANK,
                 required("turn", "The id of the turn, or its short id.", Text),
+                optional(
+                    "expected_version",
+                    "The version that must stand, or nothing is deleted.",
+                    Whole(Some(0), None),
+                ),
                 optional("wait_ms", "Most milliseconds to wait until no answer reflects it; 10,000 without it.", WAIT),
             ],
             handlers::forget,
+        ),
+        query_json(
+            Get,
+            entry(
+                "/v1/sessions",
+                InBank(Read),
+                "sessions",
+                "The sessions of a bank by name, each with its title, the number of its turns, and the times of the \
+                 first and the last.",
+                "The sessions.",
+                &["400", "421"],
+            ),
+            [
+                BANK,
+                optional("prefix", "Only those whose names begin with this.", Text),
+                optional("from", "Where the list goes on: the `next` of an earlier one.", Text),
+                optional("limit", "Most sessions; 100 without it.", Whole(Some(1), Some(1_000))),
+            ],
+            handlers::sessions,
+        ),
+        put_json(
+            entry(
+                "/v1/sessions",
+                InBank(Write),
+                "name_session",
+                "Set the title of a session, which is kept until another one replaces it or the last turn of the \
+                 session is deleted.",
+                "The title is durable.",
+                &["400", "408", "413"],
+            ),
+            handlers::name_session,
         ),
         body_json(
             entry(
@@ -156,6 +206,8 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                 optional("asked_at", "When it is asked, in RFC 3339.", Text),
                 optional("asker", "Who asks: a speaker of the bank, to whom \"I\" and \"my\" refer.", Text),
                 optional("most_tokens", "Most tokens (o200k) of the context.", Whole(Some(1), None)),
+                optional("where", "The turns that may be quoted: a selector as JSON.", Text),
+                optional("metadata", "Whether each excerpt has the metadata of its turn.", Flag),
                 optional(
                     "last_event_id",
                     "The id of the last progress that was received; the header Last-Event-ID says the same.",
@@ -250,6 +302,27 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                 optional("limit", "Most units; 2,000 without it.", Whole(Some(1), Some(2_000))),
             ],
             handlers::graph,
+        ),
+        query_json(
+            Get,
+            entry(
+                "/v1/profile",
+                InBank(Read),
+                "profile",
+                "What the persons of a bank said that lasts: instructions, preferences, facts and plans, each with its \
+                 turns and what superseded it.",
+                "The lines, and the same as text.",
+                &["400", "404", "409", "421", "503"],
+            ),
+            [
+                BANK,
+                optional("person", "Only this speaker of the bank.", Text),
+                optional("kinds", "Only these, with commas between them: instruction, preference, fact, plan.", Text),
+                optional("past", "Whether superseded lines and plans whose time has passed are shown, too.", Flag),
+                optional("as_of", "The profile as it was: an offset of the memory log or a time (RFC 3339).", Text),
+                optional("most_tokens", "Most tokens of the text; 1,000 without it.", Whole(Some(1), Some(200_000))),
+            ],
+            handlers::profile,
         ),
         query_json(
             Get,

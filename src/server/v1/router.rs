@@ -18,7 +18,7 @@ use super::{
     api_route::{ApiRoute, RouteState},
     auth_layer::AuthLayer,
     call_response::{CallResponse, HolderUrl},
-    event_stream,
+    cross_origin, event_stream,
     openapi::openapi,
     request_body::{BodyReader, SEND_PLAIN},
     response_gzip::gzip_response,
@@ -107,6 +107,7 @@ async fn check_request(Shared(entrance): Shared<RequestChecks>, request: Request
     let shown = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     let trace = shown.and_then(TraceParent::parse);
     let span = request_trace::request_span(request.method().as_str(), path, trace.as_ref());
+    let origin = cross_origin::named_origin(&entrance.hosts, &request);
     let mut response =
         request_trace::with_trace(trace, authenticate_and_answer(&entrance, request, next)).instrument(span).await;
     // A browser must not treat remembered text as a script or a page.
@@ -114,6 +115,9 @@ async fn check_request(Shared(entrance): Shared<RequestChecks>, request: Request
     // Nor store it: a token may expire, and what was said may be deleted.
     if !event_stream::disable_proxy_buffering(response.headers_mut()) {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    if let Some(origin) = origin {
+        cross_origin::show_to_origin(response.headers_mut(), origin);
     }
     if let status @ (401 | 403 | 429) = response.status().as_u16() {
         entrance.state.metrics.requests_refused.get_or_create(&RefusalStatusLabel { status }).inc();
@@ -125,6 +129,12 @@ async fn authenticate_and_answer(entrance: &RequestChecks, mut request: Request,
     let mut noted = entrance.door.begin(&request);
     if let Some(problem) = entrance.hosts.refusal(&request) {
         let response = CallResponse::<()>::Problem(ApiProblem::new(ProblemCode::Forbidden, problem)).into_response();
+        noted.end(response.status());
+        return response;
+    }
+    if cross_origin::named_origin(&entrance.hosts, &request).is_some()
+        && let Some(response) = cross_origin::preflight_response(&request)
+    {
         noted.end(response.status());
         return response;
     }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray,
+    UInt64Array,
     builder::{BinaryBuilder, ListBuilder, StringBuilder, StructBuilder},
 };
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
@@ -15,7 +16,7 @@ use super::{
     topic_row::{RecordHead, RowContent},
 };
 use crate::table_description::{ColumnDescription, table_description};
-use types::model::{DeadLetter, MemoryKey, SpeakerKind, Turn, TurnEvent, WindowState};
+use types::model::{DeadLetter, MemoryKey, Metadata, SpeakerKind, Turn, TurnEvent, WindowState};
 
 /// The column that is left out if each bank has a directory, whose name is the bank's.
 pub(crate) const BANK: &str = "bank";
@@ -35,6 +36,8 @@ enum CellReader {
     Topic,
     Headers,
     Text(fn(&TopicRow) -> Option<&str>),
+    Json(fn(&TopicRow) -> Option<String>),
+    Bool(fn(&TopicRow) -> Option<bool>),
     Bytes(fn(&TopicRow) -> Option<&[u8]>),
     Millis(fn(&TopicRow) -> Option<i64>),
     I32(fn(&TopicRow) -> Option<i32>),
@@ -83,16 +86,19 @@ static PROBLEM: [ArchiveColumn; 1] = [column(
     }),
 )];
 
-static TURNS: [ArchiveColumn; 12] = [
+static TURNS: [ArchiveColumn; 14] = [
     column(
         "type",
-        "turn, deletion, session_end or idle.",
+        "turn, deletion, session_end, idle, session_title, or conditional and its verdict.",
         CellReader::Text(|r| {
             Some(match event(r)? {
                 TurnEvent::Turn(_) => "turn",
                 TurnEvent::Deletion(_) => "deletion",
                 TurnEvent::SessionEnd(_) => "session_end",
                 TurnEvent::Idle(_) => "idle",
+                TurnEvent::SessionTitle(_) => "session_title",
+                TurnEvent::Conditional(_) => "conditional",
+                TurnEvent::Verdict(_) => "verdict",
             })
         }),
     ),
@@ -103,7 +109,7 @@ static TURNS: [ArchiveColumn; 12] = [
         CellReader::Text(|r| match event(r)? {
             TurnEvent::Turn(turn) => Some(&turn.turn),
             TurnEvent::Deletion(deletion) => Some(&deletion.turn),
-            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => None,
+            _ => None,
         }),
     ),
     column(
@@ -112,7 +118,7 @@ static TURNS: [ArchiveColumn; 12] = [
         CellReader::U64(|r| match event(r)? {
             TurnEvent::Turn(turn) => Some(turn.version),
             TurnEvent::Deletion(deletion) => Some(deletion.version),
-            TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => None,
+            _ => None,
         }),
     ),
     column("speaker", "Who said it.", CellReader::Text(|r| Some(&turn(r)?.speaker))),
@@ -123,7 +129,7 @@ static TURNS: [ArchiveColumn; 12] = [
         CellReader::Millis(|r| match event(r)? {
             TurnEvent::Turn(turn) => Some(turn.time.unix_ms),
             TurnEvent::Idle(idle) => Some(idle.time.unix_ms),
-            TurnEvent::Deletion(_) | TurnEvent::SessionEnd(_) => None,
+            _ => None,
         }),
     ),
     column(
@@ -132,7 +138,7 @@ static TURNS: [ArchiveColumn; 12] = [
         CellReader::I32(|r| match event(r)? {
             TurnEvent::Turn(turn) => Some(turn.time.offset_seconds),
             TurnEvent::Idle(idle) => Some(idle.time.offset_seconds),
-            TurnEvent::Deletion(_) | TurnEvent::SessionEnd(_) => None,
+            _ => None,
         }),
     ),
     column(
@@ -141,7 +147,8 @@ static TURNS: [ArchiveColumn; 12] = [
         CellReader::Text(|r| match event(r)? {
             TurnEvent::Turn(turn) => turn.session.as_deref(),
             TurnEvent::SessionEnd(end) => Some(&end.session),
-            TurnEvent::Deletion(_) | TurnEvent::Idle(_) => None,
+            TurnEvent::SessionTitle(title) => Some(&title.session),
+            _ => None,
         }),
     ),
     column("thread", "The thread.", CellReader::Text(|r| turn(r)?.thread.as_deref())),
@@ -151,6 +158,16 @@ static TURNS: [ArchiveColumn; 12] = [
         "kind",
         "What the speaker is: person, assistant, tool or bot, where that is known. Files of earlier versions lack it.",
         CellReader::Text(|r| turn(r)?.kind.map(SpeakerKind::name)),
+    ),
+    column(
+        "metadata",
+        "What a program keeps beside the words: a JSON object. Files of earlier versions lack it.",
+        CellReader::Json(|r| turn(r)?.metadata.as_ref().map(Metadata::to_json)),
+    ),
+    column(
+        "recall",
+        "Whether it can be recalled. Files of earlier versions lack it.",
+        CellReader::Bool(|r| Some(turn(r)?.recall)),
     ),
 ];
 
@@ -256,7 +273,8 @@ fn header_fields() -> Fields {
 impl ArchiveColumn {
     fn field(&self) -> Field {
         let kind = match self.cells {
-            CellReader::Topic | CellReader::Text(_) => DataType::Utf8,
+            CellReader::Topic | CellReader::Text(_) | CellReader::Json(_) => DataType::Utf8,
+            CellReader::Bool(_) => DataType::Boolean,
             CellReader::Bytes(_) => DataType::Binary,
             CellReader::Millis(_) => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
             CellReader::I32(_) => DataType::Int32,
@@ -271,6 +289,8 @@ impl ArchiveColumn {
         match self.cells {
             CellReader::Topic => Arc::new(StringArray::from_iter_values(rows.iter().map(|_| topic))),
             CellReader::Text(of) => Arc::new(rows.iter().map(of).collect::<StringArray>()),
+            CellReader::Json(of) => Arc::new(rows.iter().map(of).collect::<StringArray>()),
+            CellReader::Bool(of) => Arc::new(rows.iter().map(of).collect::<BooleanArray>()),
             CellReader::Bytes(of) => Arc::new(rows.iter().map(of).collect::<BinaryArray>()),
             CellReader::Millis(of) => {
                 Arc::new(rows.iter().map(of).collect::<TimestampMillisecondArray>().with_timezone("UTC"))

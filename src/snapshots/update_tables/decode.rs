@@ -14,8 +14,8 @@ use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuild
 
 use memory::index::GraphChoice;
 use types::model::{
-    Attachment, Bank, Channel, Cues, EventTime, Interval, Language, MemoryKey, Score, SessionId, SpeakerKind,
-    TextFeatures, TextRange, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
+    Attachment, Bank, Channel, Cues, EventTime, Interval, Language, MemoryKey, Metadata, Score, SessionId, SpeakerKind,
+    Statement, TextFeatures, TextRange, Turn, Unit, UnitId, UnitPart, Vector, WindowId, WindowState, WindowTurn,
 };
 
 /// How many rows a decoded batch with vectors has: 256 of them took 11 MB while they were copied. A batch of 16 stays
@@ -169,6 +169,32 @@ impl<'b> TurnColumns<'b> {
         Ok(column::<StringArray>(self.batch, "extractor")?.value(row))
     }
 
+    /// What the turn of an added row states; nothing in a file from before statements were kept.
+    pub(in super::super) fn statements(&self, row: usize) -> Result<Vec<Statement>, String> {
+        let Ok(of_turns) = column::<StringArray>(self.batch, "statements") else { return Ok(Vec::new()) };
+        let json = of_turns.is_valid(row).then(|| of_turns.value(row));
+        json.map_or(Ok(Vec::new()), |json| serde_json::from_str(json).map_err(|e| format!("statements: {e}")))
+    }
+
+    /// The metadata of an added row's turn. Files of earlier builds lack the column.
+    fn metadata(&self, row: usize) -> Result<Option<Metadata>, String> {
+        if self.batch.column_by_name("metadata").is_none() {
+            return Ok(None);
+        }
+        let json = text(column::<StringArray>(self.batch, "metadata")?, row);
+        json.map(|json| Metadata::from_json(&json).ok_or_else(|| "metadata is not a JSON object".to_owned()))
+            .transpose()
+    }
+
+    /// Whether an added row's turn can be recalled. Files of earlier builds lack the column.
+    fn recall(&self, row: usize) -> Result<bool, String> {
+        if self.batch.column_by_name("recall").is_none() {
+            return Ok(true);
+        }
+        let recall = column::<BooleanArray>(self.batch, "recall")?;
+        Ok(!recall.is_valid(row) || recall.value(row))
+    }
+
     /// The turn of an added row.
     pub(in super::super) fn turn(&self, bank: &Bank, row: usize) -> Result<WindowTurn, String> {
         let strings = |name| column::<StringArray>(self.batch, name);
@@ -193,11 +219,14 @@ impl<'b> TurnColumns<'b> {
                 thread: text(strings("thread")?, row),
                 reply_to: text(strings("reply_to")?, row),
                 attachments,
+                metadata: self.metadata(row)?,
+                recall: self.recall(row)?,
             }),
             ordinal: column::<UInt32Array>(self.batch, "ordinal")?.value(row),
             context: column::<BooleanArray>(self.batch, "context")?.value(row),
             deleted: self.deleted(row)?,
             source_offset: numbers("source_offset")?.value(row),
+            stored: None,
         })
     }
 }

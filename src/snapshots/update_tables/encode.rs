@@ -17,7 +17,8 @@ use arrow_schema::ArrowError;
 use super::update_table::{RowHead, UpdateTable, attachment_fields, part_fields};
 use memory::index::GraphChoice;
 use types::model::{
-    Attachment, Language, MemoryRecord, SpeakerKind, Unit, UnitId, UnitPart, Vector, WindowState, WindowTurn,
+    Attachment, Language, MemoryRecord, Metadata, SpeakerKind, Statement, Unit, UnitId, UnitPart, Vector, WindowState,
+    WindowTurn,
 };
 
 type VectorBuilder = FixedSizeListBuilder<Float32Builder>;
@@ -91,6 +92,9 @@ pub(in super::super) struct TurnRows {
     context: BooleanBuilder,
     deleted: BooleanBuilder,
     source_offset: UInt64Builder,
+    metadata: StringBuilder,
+    recall: BooleanBuilder,
+    statements: StringBuilder,
 }
 
 impl TurnRows {
@@ -114,6 +118,9 @@ impl TurnRows {
             context: BooleanBuilder::new(),
             deleted: BooleanBuilder::new(),
             source_offset: UInt64Builder::new(),
+            metadata: StringBuilder::new(),
+            recall: BooleanBuilder::new(),
+            statements: StringBuilder::new(),
         }
     }
 
@@ -154,7 +161,16 @@ impl TurnRows {
         self.context.append_value(window_turn.context);
         self.deleted.append_value(window_turn.deleted);
         self.source_offset.append_value(window_turn.source_offset);
-        turn.text.len() + 256
+        let stated = record.statements.iter().flat_map(|of| &of.found).filter(|of| of.turn == turn.turn);
+        let stated: Vec<&Statement> = stated.collect();
+        // A statement always has a JSON form.
+        let stated = serde_json::to_string(&stated).ok().filter(|_| !stated.is_empty());
+        self.statements.append_option(stated.as_deref());
+        let stated_bytes = stated.map_or(0, |json| json.len());
+        let metadata = turn.metadata.as_ref().map(Metadata::to_json);
+        self.metadata.append_option(metadata.as_deref());
+        self.recall.append_value(turn.recall);
+        turn.text.len() + metadata.map_or(0, |json| json.len()) + stated_bytes + 256
     }
 
     /// A turn of a removed record; returns the row's approximate size in bytes.
@@ -170,6 +186,8 @@ impl TurnRows {
             &mut self.session,
             &mut self.thread,
             &mut self.reply_to,
+            &mut self.metadata,
+            &mut self.statements,
         ] {
             texts.append_null();
         }
@@ -181,6 +199,7 @@ impl TurnRows {
         self.context.append_null();
         self.deleted.append_null();
         self.source_offset.append_null();
+        self.recall.append_null();
         256
     }
 
@@ -204,6 +223,9 @@ impl TurnRows {
             Arc::new(self.context.finish()),
             Arc::new(self.deleted.finish()),
             Arc::new(self.source_offset.finish()),
+            Arc::new(self.metadata.finish()),
+            Arc::new(self.recall.finish()),
+            Arc::new(self.statements.finish()),
         ]);
         RecordBatch::try_new(UpdateTable::Turns.schema(0), columns)
     }

@@ -129,12 +129,20 @@ fn turn_columns() -> ColumnSpecs {
         ("utc_offset_seconds", DataType::Int32, true, "How far its clock was east of UTC."),
         ("turn_session", text.clone(), true, "The conversation, where the platform named one."),
         ("thread", text.clone(), true, "The thread."),
-        ("reply_to", text, true, "The id of the turn that it answers."),
+        ("reply_to", text.clone(), true, "The id of the turn that it answers."),
         ("attachments", list(DataType::Struct(attachment_fields())), true, "What was shared with it."),
         ("ordinal", DataType::UInt32, true, "Its position in the session."),
         ("context", DataType::Boolean, true, "Whether it is context only."),
         ("deleted", DataType::Boolean, true, "Whether the turn was deleted."),
         ("source_offset", DataType::UInt64, true, "Its offset in the turns topic."),
+        (
+            "metadata",
+            text.clone(),
+            true,
+            "What a program keeps beside the words: a JSON object. Older files lack the column.",
+        ),
+        ("recall", DataType::Boolean, true, "Whether it can be recalled. Older files lack the column: it can."),
+        ("statements", text, true, "What it states that lasts, as a JSON array; absent if nothing was found."),
     ]
 }
 

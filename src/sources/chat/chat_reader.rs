@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use super::chat_item::ChatItem;
 use crate::{SourceError, trimmed_text::TrimmedText, turn_source::SourceProgress};
 
+/// Words in `only` and `except` that named nothing, each with its key.
+pub(crate) type UnknownNames = Vec<(&'static str, String)>;
+
 /// A reader of one platform's export.
 ///
 /// Contract: conversations may follow each other or interleave; inside one, messages come oldest first. The same export
@@ -34,6 +37,16 @@ pub trait ChatReader: Send {
 
     /// The bank template if the user names none; `None` puts each conversation behind the format's name.
     fn default_bank(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What is replaced in texts if the user names nothing.
+    fn default_redaction(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// For a reader that applies `only` and `except` itself: the words in them that named nothing so far.
+    fn chosen(&self) -> Option<UnknownNames> {
         None
     }
 

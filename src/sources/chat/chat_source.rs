@@ -43,6 +43,12 @@ impl ChatSource {
         if let Some(bank) = reader.default_bank().filter(|_| settings.bank.is_empty()) {
             settings.bank = bank.to_owned();
         }
+        if let Some(redact) = reader.default_redaction().filter(|_| settings.redact.is_empty()) {
+            settings.redact = vec![redact.to_owned()];
+        }
+        if reader.chosen().is_some() {
+            (settings.only, settings.except) = (Vec::new(), Vec::new());
+        }
         Ok(Self { reader, turns: TurnMaker::new(&settings, format)?, marks: None, failed: None, nothing: None })
     }
 
@@ -65,7 +71,7 @@ impl ChatSource {
 
     /// Called at the end: returns the idle marks, and adds warnings that the user should know.
     fn end(&mut self) -> VecDeque<TurnEvent> {
-        for (key, name) in self.turns.unknown() {
+        for (key, name) in self.turns.unknown().into_iter().chain(self.reader.chosen().unwrap_or_default()) {
             let warning = format!("source.{key}: {name:?} names no conversation that has a message");
             self.turns.counts.warnings.push(warning);
         }

@@ -6,7 +6,8 @@
 //! `chat_item` defines the types, `chat_reader` is the interface that a platform's module implements, `turn_maker`
 //! makes turns from what was found, and `chat_source` makes a [`super::TurnSource`] from a reader. `assigned_names`
 //! keeps the names that a live source has given. `routing` chooses which conversations are read and into which banks;
-//! `speaker_names` gives each account one name; `redaction` removes what must not be stored; `name_limits` keeps ids
+//! `speaker_names` gives each account one name; `redaction` removes what must not be stored
+//! (`secret_rules` knows keys); `name_limits` keeps ids
 //! within their limits. `export_tree` opens a file, a directory or an archive alike (`tarball` opens tar archives);
 //! `file_sample` reads its beginning; `json_elements` reads the values of a large JSON file one by one, and
 //! `json_files` those of several. `record_form` lists the fields of a format's records, `record_check` checks a record
@@ -34,6 +35,7 @@ mod redaction;
 #[cfg(test)]
 mod rendered_item;
 mod routing;
+mod secret_rules;
 mod shared_file;
 mod speaker_names;
 mod tarball;
@@ -49,7 +51,7 @@ pub(crate) mod transcript;
 
 pub(crate) use assigned_names::AssignedNames;
 pub(crate) use chat_item::{Account, ChatItem, ChatMessage, Conversation, ConversationPrivacy, SkipReason};
-pub(crate) use chat_reader::ChatReader;
+pub(crate) use chat_reader::{ChatReader, UnknownNames};
 pub(crate) use chat_source::{ChatSource, first_names};
 pub(crate) use export_tree::ExportTree;
 pub(crate) use file_sample::begins_with_key;
@@ -65,7 +67,7 @@ pub(crate) use rendered_item::{items_of, lines_of};
 pub(crate) use routing::names_conversation;
 pub(crate) use shared_file::{media_kind, shared_file};
 pub(crate) use time_ordered_reader::{TimeOrderedReader, UnorderedReader};
-pub(crate) use time_sorter::{TimeSorter, TimedRecord};
+pub(crate) use time_sorter::{SortedRecords, TimeSorter, TimedRecord};
 pub(crate) use transcript_message::{TranscriptMessage, TranscriptRole};
 pub(crate) use turn_maker::TurnMaker;
 pub(crate) use unread_counts::UnreadCounts;

@@ -1,36 +1,25 @@
 //! Removes what must not be stored from texts, before anything is stored.
 //!
-//! In: patterns, and texts. Out: the texts with every match of a pattern replaced, and the number of replacements. The
-//! set `secrets` finds e-mail addresses, card numbers with a correct check digit, keys and tokens by their usual forms,
-//! and phone numbers. It can miss a secret that has none of these forms.
+//! In: patterns, and texts. Out: the texts with every match of a pattern replaced, and the number of replacements by
+//! kind. The set `keys` finds keys, tokens and passwords by their usual forms (`secret_rules`); the set `secrets` finds
+//! these and e-mail addresses, card numbers with a correct check digit, and phone numbers. They can miss a secret that
+//! has none of these forms. `none` stands for no pattern.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use regex::{Captures, Regex};
 
+use super::secret_rules::SECRET_RULES;
 use crate::SourceError;
 
-/// The name of the built-in set.
+/// The names of the built-in sets.
 const SECRETS: &str = "secrets";
+const KEYS: &str = "keys";
+/// The word for no pattern, where a source has some of its own.
+const NONE: &str = "none";
+/// What stands for a key.
+const KEY_MARK: &str = "[key]";
 
-/// Keys and tokens that services issue, by their prefixes; then whatever follows a name such as `password:`. Text
-/// matched by a group named `keep` stays.
-const KEYS: &str = r#"(?x)
-    -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----(?s:.*?)(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\z)
-    | \bxox[a-z]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,} | \bxoxe\.[A-Za-z0-9.-]{10,}
-    | https://hooks\.slack\.com/[A-Za-z0-9/_-]{10,}
-    | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,} | \bglpat-[A-Za-z0-9_-]{20,}
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b | \bAIza[0-9A-Za-z_-]{35} | \bya29\.[0-9A-Za-z_-]{20,}
-    | \b[srp]k_(?:live|test)_[A-Za-z0-9]{16,} | \bsk-[A-Za-z0-9_-]{20,} | \bwhsec_[A-Za-z0-9]{20,}
-    | \bnpm_[A-Za-z0-9]{30,} | \bhf_[A-Za-z0-9]{30,} | \bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
-    | \bdop_v1_[a-f0-9]{40,} | \bAGE-SECRET-KEY-[A-Z0-9]{20,}
-    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
-    | \b[0-9]{8,10}:[A-Za-z0-9_-]{35}\b
-    | (?P<keep>[a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]+(?:@) # a password in an address
-    | (?P<keep2>(?i:\b(?:api[\ _-]?key|access[\ _-]?key|secret|secret[\ _-]?key|token|auth[\ _-]?token
-        |password|passwd|pwd|passphrase)["']?\s*[:=]\s*["']?))[^\s"',;]{4,}
-    | (?P<keep3>(?i:\bbearer\s+))[A-Za-z0-9._~+/-]{16,}=*
-"#;
 const ADDRESSES: &str = r"(?i)\b[\p{L}0-9._%+-]+@[\p{L}0-9-]+(?:\.[\p{L}0-9-]+)*\.\p{L}{2,}\b";
 const CARDS: &str = r"\b[2-6](?:[ -]?[0-9]){12,18}\b";
 const PHONES: &str = r"(?x)
@@ -40,7 +29,11 @@ const PHONES: &str = r"(?x)
 ";
 
 /// The patterns of a source.
-pub(super) struct Redaction(Vec<RedactionPattern>);
+pub(super) struct Redaction {
+    /// Whether keys are found.
+    finds_keys: bool,
+    patterns: Vec<RedactionPattern>,
+}
 
 struct RedactionPattern {
     regex: Regex,
@@ -53,60 +46,92 @@ struct RedactionPattern {
 type RedactionRule<'p> = (&'p str, &'static str, fn(&str) -> bool);
 
 impl Redaction {
-    /// Reads the patterns: `secrets`, or regular expressions.
+    /// Reads the patterns: `keys`, `secrets`, `none`, or regular expressions.
     ///
     /// # Errors
     /// [`SourceError::Settings`] when one is not a regular expression, or matches an empty text.
     pub(super) fn new(patterns: &[String]) -> Result<Self, SourceError> {
         let invalid = |problem| SourceError::Settings { key: "redact", problem };
-        let mut all = Vec::new();
+        let mut all = Self { finds_keys: false, patterns: Vec::new() };
         for pattern in patterns {
-            let set: &[RedactionRule<'_>] = if pattern == SECRETS {
-                &[
-                    (KEYS, "[key]", any),
-                    (ADDRESSES, "[address]", any),
-                    (CARDS, "[card]", is_card),
-                    (PHONES, "[phone]", is_phone),
-                ]
-            } else {
-                &[(pattern.as_str(), "[redacted]", any)]
+            let set: &[RedactionRule<'_>] = match pattern.as_str() {
+                NONE => &[],
+                KEYS => {
+                    all.finds_keys = true;
+                    &[]
+                }
+                SECRETS => {
+                    all.finds_keys = true;
+                    &[(ADDRESSES, "[address]", any), (CARDS, "[card]", is_card), (PHONES, "[phone]", is_phone)]
+                }
+                own => &[(own, "[redacted]", any)],
             };
             for (regex, mark, also) in set {
                 let regex = Regex::new(regex).map_err(|e| {
-                    invalid(format!("{pattern:?} is neither {SECRETS:?} nor a regular expression: {e}"))
+                    let sets = format!("{KEYS:?}, {SECRETS:?}, {NONE:?}");
+                    invalid(format!("{pattern:?} is neither {sets} nor a regular expression: {e}"))
                 })?;
                 if regex.is_match("") {
                     return Err(invalid(format!(
                         "{pattern:?} matches an empty text; write one that needs a character"
                     )));
                 }
-                all.push(RedactionPattern { regex, mark, also: *also });
+                all.patterns.push(RedactionPattern { regex, mark, also: *also });
             }
         }
-        Ok(Self(all))
+        if all.finds_keys && SECRET_RULES.rules.is_empty() {
+            return Err(invalid(format!("the rules of {KEYS:?} cannot be read; use another build")));
+        }
+        Ok(all)
     }
 
-    /// A text with every match replaced; replacements are counted by their mark.
+    /// A text with every match replaced; replacements are counted by kind: of keys, what they are for; of everything
+    /// else, the mark that stands there now.
     pub(super) fn apply<'a>(&self, text: &'a str, counts: &mut BTreeMap<&'static str, u64>) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
-        for pattern in &self.0 {
-            let mut count = 0;
-            let replaced = pattern.regex.replace_all(&text, |found: &Captures<'_>| {
-                let whole = found.get(0).map_or("", |m| m.as_str());
-                if !(pattern.also)(whole) {
-                    return whole.to_owned();
-                }
-                count += 1;
-                let kept = ["keep", "keep2", "keep3"].into_iter().find_map(|name| found.name(name));
-                let end = if whole.ends_with('@') { "@" } else { "" };
-                format!("{}{}{end}", kept.map_or("", |m| m.as_str()), pattern.mark)
-            });
-            if count > 0 {
-                text = Cow::Owned(replaced.into_owned());
-                *counts.entry(pattern.mark).or_default() += count;
+        if self.finds_keys {
+            let all = &*SECRET_RULES;
+            for rule in &all.rules {
+                let replace = |found: &Captures<'_>| {
+                    let [before, behind] = all.kept(rule, found)?;
+                    Some(format!("{before}{KEY_MARK}{behind}"))
+                };
+                replace_where(&mut text, &rule.regex, replace, |count| {
+                    *counts.entry(rule.kind.as_str()).or_default() += count;
+                });
             }
         }
+        for pattern in &self.patterns {
+            let replace = |found: &Captures<'_>| {
+                let is_meant = found.get(0).is_some_and(|whole| (pattern.also)(whole.as_str()));
+                is_meant.then(|| pattern.mark.to_owned())
+            };
+            replace_where(&mut text, &pattern.regex, replace, |count| {
+                *counts.entry(pattern.mark).or_default() += count;
+            });
+        }
         text
+    }
+}
+
+/// Replaces the matches for which `replace` gives a text, and tells their number if there is one.
+fn replace_where(
+    text: &mut Cow<'_, str>,
+    regex: &Regex,
+    replace: impl Fn(&Captures<'_>) -> Option<String>,
+    tell: impl FnOnce(u64),
+) {
+    let mut count = 0;
+    let replaced = regex.replace_all(text, |found: &Captures<'_>| match replace(found) {
+        Some(new) => {
+            count += 1;
+            new
+        }
+        None => found.get(0).map_or_else(String::new, |whole| whole.as_str().to_owned()),
+    });
+    if count > 0 {
+        *text = Cow::Owned(replaced.into_owned());
+        tell(count);
     }
 }
 
@@ -137,6 +162,172 @@ fn is_phone(found: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A text of `length` letters and digits, as keys have them.
+    fn drawn(length: usize, letters: &str) -> String {
+        let letters: Vec<char> = letters.chars().collect();
+        (0..length).map(|at| letters[(at * 7 + at / 5 + 3) % letters.len()]).collect()
+    }
+
+    const ALL: &str = "q7Xw2Lm9Rt4Bz8Kc1Vn6Hs3Jd5Fg0PyTaEuOiWvYkDrCxZbMeGhNfQlS";
+    const UPPER: &str = "Q7XW2LM4RTBZ3KCVN6HSJDFGPYAEUOI5";
+    const HEX: &str = "0a1b9c2d8e3f7465";
+
+    /// Each is shaped as a service issues it, and invented; none stands whole in this file.
+    #[test]
+    fn keys_of_services_are_found_and_counted_by_what_they_are_for() {
+        let a = |length| drawn(length, ALL);
+        let body = format!("{}\n{}", a(64), a(40));
+        let cases = [
+            ("AWS access key", format!("AKIA{}", drawn(16, UPPER))),
+            ("AWS access key", format!("ASIA{}", drawn(16, UPPER))),
+            ("AWS secret key", format!("aws_secret_access_key = >{}<", a(40))),
+            ("GitHub token", format!("ghp_{}", a(36))),
+            ("GitHub token", format!("gho_{}", a(36))),
+            ("GitHub token", format!("ghs_{}", a(36))),
+            ("GitHub token", format!("github_pat_{}_{}", a(22), a(59))),
+            ("GitLab token", format!("glpat-{}", a(20))),
+            ("Slack token", format!("xoxb-{}-{}-{}", drawn(12, "1928374650"), drawn(13, "1928374650"), a(24))),
+            ("Slack token", format!("xoxp-{}-{}", drawn(12, "1928374650"), a(32))),
+            ("Slack token", format!("xapp-1-A0{}-{}-{}", a(9), drawn(13, "1928374650"), drawn(64, HEX))),
+            ("Slack webhook", format!("https://hooks.slack.com/services/T0{}/B0{}/{}", a(9), a(9), a(24))),
+            ("Discord webhook", format!("https://discord.com/api/webhooks/{}/{}", drawn(18, "1928374650"), a(68))),
+            ("Anthropic key", format!("sk-ant-api03-{}-{}AA", a(60), a(30))),
+            ("OpenRouter key", format!("sk-or-v1-{}", drawn(64, HEX))),
+            ("OpenAI key", format!("sk-{}", a(48))),
+            ("OpenAI key", format!("sk-proj-{}_{}-{}", a(40), a(30), a(50))),
+            ("OpenAI key", format!("sk-svcacct-{}", a(60))),
+            ("Google key", format!("AIza{}", a(35))),
+            ("Google key", format!("ya29.{}", a(80))),
+            ("Google key", format!("GOCSPX-{}", a(28))),
+            ("Stripe key", format!("sk_live_{}", a(24))),
+            ("Stripe key", format!("rk_test_{}", a(24))),
+            ("Stripe key", format!("whsec_{}", a(32))),
+            ("npm token", format!("npm_{}", a(36))),
+            ("PyPI token", format!("pypi-AgEIcHlwaS5vcmc{}", a(70))),
+            ("Hugging Face token", format!("hf_{}", a(34))),
+            ("SendGrid key", format!("SG.{}.{}", a(22), a(43))),
+            ("Mailgun key", format!("key-{}", drawn(32, HEX))),
+            ("Twilio key", format!("SK{}", drawn(32, HEX))),
+            ("DigitalOcean token", format!("dop_v1_{}", drawn(64, HEX))),
+            ("Databricks token", format!("dapi{}", drawn(32, HEX))),
+            ("Shopify token", format!("shpat_{}", drawn(32, HEX))),
+            ("Vault token", format!("hvs.{}", a(90))),
+            ("Docker token", format!("dckr_pat_{}", a(27))),
+            ("Azure storage key", format!("AccountKey=>{}==<", a(86))),
+            ("Atlassian token", format!("ATATT3xFfGF0{}", a(180))),
+            ("service key", format!("gsk_{}", a(52))),
+            ("service key", format!("lin_api_{}", a(40))),
+            ("Telegram bot token", format!("{}:{}", drawn(9, "1928374650"), a(35))),
+            ("JSON web token", format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx{}.{}", a(20), a(43))),
+            ("private key", format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----")),
+            ("private key", format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----")),
+            ("private key", format!("-----BEGIN PRIVATE KEY-----\\n{}\\n-----END PRIVATE KEY-----", a(64))),
+            ("private key", format!("-----BEGIN EC PRIVATE KEY-----\n{body}")),
+            ("age key", format!("AGE-SECRET-KEY-1{}", drawn(58, UPPER))),
+            ("authorization header", format!("Authorization: Bearer >{}<", a(40))),
+            ("authorization header", format!("Authorization: Basic >{}==<", a(22))),
+            ("password in an address", format!("postgres://app:>{}<@db.example:5432/tides", a(12))),
+            ("password in an address", "https://mirela:>s3cr3t<@git.example/tide.git".to_owned()),
+            ("password in an address", format!("redis://:>{}<@cache.example", a(10))),
+            ("named secret", "password: >hunter22<".to_owned()),
+            ("named secret", format!("export OPENWEATHER_API_KEY=>{}<", drawn(32, HEX))),
+            ("named secret", format!("{{\"client_secret\": \">{}<\"}}", a(30))),
+            ("named secret", format!("{{\\\"dbPassword\\\": \\\">{}<\\\"}}", a(14))),
+            ("named secret", format!("//registry.example/:_authToken=>{}<", a(30))),
+            ("named secret", format!("deploy --token >{}< now", a(20))),
+            ("named secret", "curl -s -u mirela:>tide-4711< https://x.example".to_owned()),
+        ];
+        let (redaction, mut wrong) = (Redaction::new(&["keys".to_owned()]).unwrap(), Vec::new());
+        for (kind, text) in cases {
+            // Where only a part is secret, it stands between > and <.
+            let (before, rest) = text.split_once('>').unwrap_or(("", &text));
+            let (secret, behind) = rest.rsplit_once('<').unwrap_or((rest, ""));
+            let shown = format!("Take {before}{secret}{behind} for it.");
+            let mut counts = BTreeMap::new();
+            let redacted = redaction.apply(&shown, &mut counts);
+            let expected = format!("Take {before}[key]{behind} for it.");
+            if redacted != expected || counts != BTreeMap::from([(kind, 1)]) {
+                wrong.push(format!("{shown}\n  {redacted} {counts:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn what_only_looks_like_a_key_stays() {
+        let hex = drawn(40, HEX);
+        let long = drawn(200, ALL);
+        let cases = [
+            "AKIA is how such keys begin, and AKIATOOSHORT is none".to_owned(),
+            "ghp_ and then 36 characters; ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx".to_owned(),
+            "github_pattern_matching_of_the_repository".to_owned(),
+            "glpat-............................".to_owned(),
+            "xoxb-your-token-goes-here".to_owned(),
+            "https://hooks.slack.com/".to_owned(),
+            "https://discord.com/api/webhooks/".to_owned(),
+            "sk-estimator-doc-link-and-more and sk-toggleable__content_of_the_label".to_owned(),
+            "sk-ant-... or sk-ant-xxxxxxxxxxxxxxxxxxxxxxxx".to_owned(),
+            "task-1234567890abcdef1234567890, risk-management-of-2024-and-2025".to_owned(),
+            "AIzaShort".to_owned(),
+            "sk_live_ or sk_test_XXXXXXXXXXXXXXXXXXXXXXXX".to_owned(),
+            "npm_config_registry and npm_lifecycle_event_of_the_present_script".to_owned(),
+            "pypi-server and pypi-publish-action".to_owned(),
+            "hf_hub_download_of_a_large_repository_of_models".to_owned(),
+            "key-value-store-of-the-service".to_owned(),
+            format!("the commit {hex} and its tree {hex}"),
+            "the id 3f2a6c1e-8b7d-4e5f-9a0b-1c2d3e4f5a6b".to_owned(),
+            format!("sha256:{}", drawn(64, HEX)),
+            format!("integrity: sha512-{}==", drawn(86, ALL)),
+            format!("data:image/png;base64,{long}"),
+            "eyJhbGciOiJIUzI1NiJ9 alone is a header".to_owned(),
+            "-----BEGIN PUBLIC KEY-----\nMFww\n-----END PUBLIC KEY-----".to_owned(),
+            "-----BEGIN CERTIFICATE-----\nMFww\n-----END CERTIFICATE-----".to_owned(),
+            "Look for the line -----BEGIN PRIVATE KEY----- in it.".to_owned(),
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKq7Xw2Lm9Rt4Bz8Kc1Vn6Hs3Jd5Fg0 mirela@tide".to_owned(),
+            "Authorization: Bearer <token>".to_owned(),
+            "Bearer authentication-of-the-service is simple".to_owned(),
+            "Authorization: Basic $(printf x | base64)".to_owned(),
+            "https://tide.example:8080/a@b, git@git.example:tide/clock.git".to_owned(),
+            "postgres://app:${DB_PASSWORD}@db.example/tides".to_owned(),
+            "https://user:<password>@git.example".to_owned(),
+            "ssh://git@git.example:22/tide".to_owned(),
+            "the token expired, the password is wrong, a secret stays one".to_owned(),
+            "password: string; token: String, secret: Option<String>".to_owned(),
+            "fn sign(token: &str, secret: &[u8])".to_owned(),
+            "api_key = os.environ[\"TIDE_KEY\"]".to_owned(),
+            "token = process.env.TIDE_TOKEN".to_owned(),
+            "password = getpass(\"Password: \")".to_owned(),
+            "let secret = env::var(\"TIDE_SECRET\")".to_owned(),
+            "password: ********, token: xxxxxxxx, secret: <hidden>".to_owned(),
+            "API_KEY=your-key-here, TOKEN=$TIDE_TOKEN, SECRET={{ tide_secret }}".to_owned(),
+            "max_tokens: 4096, tokens = 120000, tokenizer: cl100k_base".to_owned(),
+            "passwords: three of them; secretary: Mirela Vuorinen".to_owned(),
+            "if token == expected { keep(token) }".to_owned(),
+            "the flag --token is needed; --password-file /run/tide".to_owned(),
+            "curl -u mirela https://x.example".to_owned(),
+            "tide-clock_v1_of_the_harbour, at 10:30:00".to_owned(),
+            "fc-cache -f and r8 = r9 + r10; glc is short; EAAA".to_owned(),
+            "SKU 0a1b9c2d8e3f7465 and dapi version 2".to_owned(),
+            "M5 screws of 24 mm. Nine of them. Order them.".to_owned(),
+            "ports 12345678:8080 and 127.0.0.1:6379".to_owned(),
+            "hvs. and AccountKey= without a value; ?sig=short".to_owned(),
+            "whsec_ and SG.short.short".to_owned(),
+            "class gsk_loader_for_all_models_of_the_group_of_harbours".to_owned(),
+            "dckr_pat_ and dop_v1_ are prefixes".to_owned(),
+            "AGE-SECRET-KEY- is a prefix".to_owned(),
+            "https://www.example.org/login?next=/a&token_type=bearer".to_owned(),
+        ];
+        let (redaction, mut wrong) = (Redaction::new(&["keys".to_owned()]).unwrap(), Vec::new());
+        for text in cases {
+            let mut counts = BTreeMap::new();
+            let redacted = redaction.apply(&text, &mut counts);
+            if redacted != text {
+                wrong.push(format!("{text}\n  {redacted} {counts:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 
     fn check(patterns: &[&str], cases: &[(&str, &str)]) {
         let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
@@ -182,6 +373,8 @@ mod tests {
             &[("a@b.example: PROJ-12 is Nightfall", "[address]: [redacted] is [redacted]")],
         );
         check(&[], &[("a@b.example", "a@b.example")]);
+        check(&["none"], &[("password: hunter22", "password: hunter22")]);
+        check(&["keys"], &[("a@b.example, password: hunter22", "a@b.example, password: [key]")]);
     }
 
     #[test]

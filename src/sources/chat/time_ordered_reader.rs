@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     chat_item::ChatItem,
-    chat_reader::ChatReader,
+    chat_reader::{ChatReader, UnknownNames},
     time_sorter::{SortedRecords, TimeSorter, TimedRecord},
 };
 use crate::{SourceError, trimmed_text::TrimmedText, turn_source::SourceProgress};
@@ -39,6 +39,16 @@ pub(crate) trait UnorderedReader: Send {
 
     /// As [`ChatReader::default_bank`].
     fn default_bank(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// As [`ChatReader::default_redaction`].
+    fn default_redaction(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// As [`ChatReader::chosen`].
+    fn chosen(&self) -> Option<UnknownNames> {
         None
     }
 
@@ -119,6 +129,14 @@ impl<P: UnorderedReader> ChatReader for TimeOrderedReader<P> {
 
     fn default_bank(&self) -> Option<&'static str> {
         self.platform.default_bank()
+    }
+
+    fn default_redaction(&self) -> Option<&'static str> {
+        self.platform.default_redaction()
+    }
+
+    fn chosen(&self) -> Option<UnknownNames> {
+        self.platform.chosen()
     }
 
     fn unread(&self) -> BTreeMap<String, u64> {

@@ -8,6 +8,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde_json::Value;
+
 use super::{
     assigned_names::AssignedNames,
     chat_item::{Account, ChatItem, ChatMessage, Conversation, SkipReason},
@@ -24,8 +26,8 @@ use crate::{
 use types::{
     config::SourceSettings,
     model::{
-        Attachment, Bank, DeadLetter, EventTime, IdSalt, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, SpeakerKind,
-        Turn, TurnDeletion, TurnEvent,
+        Attachment, Bank, DeadLetter, EventTime, IdSalt, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, Metadata,
+        SpeakerKind, Turn, TurnDeletion, TurnEvent,
     },
 };
 
@@ -33,6 +35,8 @@ use types::{
 const CUT_MARK: &str = " […]";
 /// The reason added to a reject whose unknown conversation may be one that is left out.
 const WITHHELD: &str = "the record is withheld, because its conversation is not known, and some are left out";
+/// The longest text in the metadata of a message.
+const MAX_METADATA_TEXT_BYTES: usize = 4_096;
 /// A longer reason may have been cut inside a quotation.
 const MAX_QUOTING_BYTES: usize = 2_048;
 
@@ -170,13 +174,15 @@ impl TurnMaker {
             thread: message.thread.map(|thread| self.id(conversation, &thread)),
             reply_to: message.reply_to.map(|reply_to| self.id(conversation, &reply_to)),
             attachments,
+            metadata: None,
+            recall: true,
         };
         self.store(turn, origin, batch);
         Ok(())
     }
 
     /// Adds a message of a transcript to a batch. Its thread is its session, so that conversations of a project never
-    /// mix in a window. What its project, directory, branch and model are is not stored yet.
+    /// mix in a window. Its metadata say where it was said; what the person gave up is kept from recall.
     fn transcript(
         &mut self,
         project: &Arc<Conversation>,
@@ -187,6 +193,7 @@ impl TurnMaker {
     ) -> Result<(), SourceError> {
         let Some((bank, session)) = self.place(project)? else { return Ok(()) };
         let speaker = self.people.name(&bank, author).to_owned();
+        let metadata = self.metadata(project, &message);
         let turn = Turn {
             bank,
             turn: self.id(&message.agent, &message.key()),
@@ -199,9 +206,34 @@ impl TurnMaker {
             thread: Some(self.id(&message.agent, &message.thread)),
             reply_to: None,
             attachments: Vec::new(),
+            metadata: Some(metadata),
+            recall: message.is_on_kept_branch,
         };
         self.store(turn, origin, batch);
         Ok(())
+    }
+
+    /// What is known of a message besides its words. Calls of tools may hold secrets as words do.
+    fn metadata(&mut self, project: &Conversation, message: &TranscriptMessage) -> Metadata {
+        let calls = message.calls.as_deref().map(|calls| self.text(calls, MAX_METADATA_TEXT_BYTES));
+        let cut = |text: &String| {
+            if text.len() > MAX_METADATA_TEXT_BYTES { cut(text, MAX_METADATA_TEXT_BYTES) } else { text.clone() }
+        };
+        let texts = [
+            ("agent", Some(message.agent.clone())),
+            ("project", Some(project.name.clone())),
+            ("directory", message.directory.as_ref().map(cut)),
+            ("branch", message.branch.as_ref().map(cut)),
+            ("model", message.model.as_ref().map(cut)),
+            ("calls", calls),
+        ];
+        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.filter(|text| !text.is_empty())?)));
+        let mut fields: serde_json::Map<String, Value> =
+            texts.map(|(name, text)| (name.to_owned(), Value::String(text))).collect();
+        if !message.is_on_kept_branch {
+            fields.insert("given_up".to_owned(), Value::Bool(true));
+        }
+        fields.into()
     }
 
     /// Adds a turn to a batch, if it has words and keeps the limits of a turn.

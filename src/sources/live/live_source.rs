@@ -24,16 +24,18 @@ use super::{
     signed_webhook::SignedWebhook,
     slack::SlackFeed,
     telegram::TelegramFeed,
+    transcripts::TranscriptsFeed,
     webhook::{SourceWebhook, WebhookDelivery},
     webhook_inbox::WebhookInbox,
 };
 use crate::{
     chat::{AssignedNames, TurnMaker},
+    transcripts::{DEFAULT_BANK, DEFAULT_REDACTION},
     turn_source::SourceBatch,
     zone::Zone,
 };
 use types::{
-    config::{ChatPlatform, LiveSourceSettings},
+    config::{ChatPlatform, LiveSourceSettings, SourceSettings},
     model::{DeadLetter, IdSalt, TurnEvent},
 };
 
@@ -99,9 +101,12 @@ impl LiveSource {
         names: Option<&[u8]>,
         arriving: Receiver<WebhookDelivery>,
     ) -> Result<Self, LiveError> {
-        let export = settings.as_export();
+        let mut export = settings.as_export();
         let wrong = |error| LiveError::of_settings(&settings.name, error);
         Zone::parse(&export.zone).map_err(wrong)?;
+        if settings.platform == ChatPlatform::Transcripts {
+            as_transcripts(&mut export);
+        }
         let mut turns = TurnMaker::new(&export, settings.platform.name()).map_err(wrong)?;
         if let Some(names) = names {
             turns.restore(stored::<AssignedNames>(settings, names)?);
@@ -115,6 +120,7 @@ impl LiveSource {
             ChatPlatform::Discord => Box::new(DiscordFeed::open(settings, &origin, cursor)?),
             ChatPlatform::Matrix => Box::new(MatrixFeed::open(settings, &origin, cursor)?),
             ChatPlatform::Webhook => Box::new(SignedWebhook::open(settings, &origin, inbox)?),
+            ChatPlatform::Transcripts => Box::new(TranscriptsFeed::open(settings, cursor.as_ref())?),
         };
         Ok(Self { name: settings.name.clone(), origin, turns, feed, told: BTreeSet::new() })
     }
@@ -156,6 +162,17 @@ impl LiveSource {
     /// [`LiveError`], as [`LiveSource::next`].
     pub fn committed(&mut self) -> Result<(), LiveError> {
         self.feed.committed()
+    }
+}
+
+/// Gives turns the settings that an export of transcripts has: its feed applies `only` and `except` itself.
+fn as_transcripts(settings: &mut SourceSettings) {
+    (settings.only, settings.except) = (Vec::new(), Vec::new());
+    if settings.bank.is_empty() {
+        DEFAULT_BANK.clone_into(&mut settings.bank);
+    }
+    if settings.redact.is_empty() {
+        settings.redact.push(DEFAULT_REDACTION.to_owned());
     }
 }
 

@@ -7,8 +7,8 @@
 //! a conversation that the user did not choose is stored, not even as a dead letter.
 //!
 //! `live_source` is a source as its runner sees it. `live_feed` is the interface that each platform implements:
-//! `telegram`, `discord`, `matrix`, `slack` (with `slack_gap` for what happened while the app was offline), and
-//! `signed_webhook`, the webhook for everything else. `recent_messages` remembers the last messages that were received.
+//! `telegram`, `discord`, `matrix`, `slack` (with `slack_gap` for what happened while the app was offline), `transcripts` for
+//! agents on this machine, and `signed_webhook`, the webhook for everything else. `recent_messages` remembers the last messages that were received.
 //! `webhook` checks incoming requests by their `signature`; `webhook_inbox` holds them for their source.
 //! `platform_client` calls a platform's API, and `abandoned_part` says when one part of it is given up; `socket` keeps
 //! a connection to it, `recent_ids` recognises duplicates, `platform_secret` reads tokens.
@@ -29,6 +29,7 @@ mod slack;
 mod slack_gap;
 mod socket;
 mod telegram;
+mod transcripts;
 mod webhook;
 mod webhook_inbox;
 

@@ -65,7 +65,11 @@ impl SourceWebhook {
     pub fn verify_head(&self, header: &HeaderLookup<'_>) -> Result<(), String> {
         match self.platform {
             ChatPlatform::Telegram => check_token(self.secret.reveal(), TELEGRAM_TOKEN, header),
-            ChatPlatform::Slack | ChatPlatform::Webhook | ChatPlatform::Discord | ChatPlatform::Matrix => Ok(()),
+            ChatPlatform::Slack
+            | ChatPlatform::Webhook
+            | ChatPlatform::Discord
+            | ChatPlatform::Matrix
+            | ChatPlatform::Transcripts => Ok(()),
         }
     }
 
@@ -79,7 +83,9 @@ impl SourceWebhook {
             ChatPlatform::Telegram => check_token(secret, TELEGRAM_TOKEN, header)?,
             ChatPlatform::Slack => check_slack(secret, header, body, now_seconds)?,
             ChatPlatform::Webhook => check_signed(secret, header, body, now_seconds)?,
-            ChatPlatform::Discord | ChatPlatform::Matrix => return Err("this platform sends no requests".to_owned()),
+            ChatPlatform::Discord | ChatPlatform::Matrix | ChatPlatform::Transcripts => {
+                return Err("this platform sends no requests".to_owned());
+            }
         }
         if self.platform == ChatPlatform::Slack
             && let Ok(value) = serde_json::from_slice::<Value>(body)

@@ -27,10 +27,12 @@ const BEGIN: &str = "# aider chat started at ";
 const BLANK: &str = "<blank>";
 
 /// Aider.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "aider",
     speaker: "Aider",
     has_local_times: true,
+    is_database: false,
+    is_rewritten: true,
     has_name: |name| file_name(name).ends_with("aider.chat.history.md"),
     has_head: |head| head.lines().any(|line| line.starts_with(BEGIN)),
     read,
@@ -147,6 +149,6 @@ impl AiderSession {
             directory: directory.cloned(),
             ..file.message(&self.name, role, later(began, at), words)
         };
-        found.messages.push((self.line, message));
+        found.add(self.line, message);
     }
 }

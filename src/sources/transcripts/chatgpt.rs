@@ -24,10 +24,12 @@ use crate::{
 use types::model::EventTime;
 
 /// ChatGPT.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "chatgpt",
     speaker: "ChatGPT",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| file_name(name).starts_with("conversations") && name.ends_with(".json"),
     has_head: |head| head.trim_start().starts_with('[') && names(head, "mapping") && names(head, "create_time"),
     read,

@@ -21,10 +21,12 @@ use crate::{
 };
 
 /// Claude.ai.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "claude-ai",
     speaker: "Claude",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| file_name(name).starts_with("conversations") && name.ends_with(".json"),
     has_head: |head| head.trim_start().starts_with('[') && names(head, "chat_messages") && names(head, "uuid"),
     read,

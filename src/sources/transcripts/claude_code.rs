@@ -28,6 +28,8 @@ pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram 
     agent: "claude-code",
     speaker: "Claude Code",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".jsonl") && file_name(name) != "history.jsonl",
     has_head,
     read,
@@ -267,7 +269,7 @@ fn attached(file: &TranscriptFile<'_>, found: &mut Findings, line: u64, value: &
         return Ok(());
     }
     let draft = draft(file, value, TranscriptRole::Person, words)?;
-    found.messages.push((line, TranscriptMessage { id: filled(value, "uuid"), ..draft }));
+    found.add(line, TranscriptMessage { id: filled(value, "uuid"), ..draft });
     Ok(())
 }
 

@@ -25,10 +25,12 @@ use crate::{
 const TASK: &str = "ui_messages.json";
 
 /// Cline.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "cline",
     speaker: "Cline",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".messages.json") || file_name(name) == TASK,
     has_head: |head| {
         let is_session = head.trim_start().starts_with('{') && names(head, "messages") && names(head, "origin");

@@ -6,7 +6,7 @@
 //! fork, which copies what was before under new times. `thread_rolled_back` undoes turns. A file of a subagent is not
 //! talk.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     content_blocks::{add, words},
@@ -23,10 +23,12 @@ use crate::{
 };
 
 /// Codex.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "codex",
     speaker: "Codex",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| {
         let name = name.strip_suffix(".zst").unwrap_or(name);
         name.ends_with(".jsonl") && file_name(name).starts_with("rollout-")
@@ -235,7 +237,11 @@ fn response(
         ("message", _) => return found.not_talk(kind::SYSTEM),
         ("reasoning", _) => return found.not_talk(kind::THINKING),
         ("compaction" | "compaction_summary" | "context_compaction", _) => return found.not_talk(kind::SUMMARY),
-        (name, _) if name.ends_with("_call") => return found.not_talk(kind::TOOL_CALL),
+        ("local_shell_call", _) => {
+            let input = payload.get("action").unwrap_or(&Value::Null);
+            return found.call(&json!({ "name": "shell", "input": input }));
+        }
+        (name, _) if name.ends_with("_call") => return found.call(payload),
         (name, _) if name.ends_with("_output") => return found.not_talk(kind::TOOL_OUTPUT),
         ("ghost_snapshot", _) => return found.not_talk(kind::RECORD),
         (name, _) => return found.unsupported(name),

@@ -33,7 +33,7 @@ fn of_block(words: &mut String, block: &Value, role: TranscriptRole, found: &mut
         }
         "thinking" | "redacted_thinking" | "reasoning" | "think" => found.not_talk(kind::THINKING),
         "tool_use" | "server_tool_use" | "mcp_tool_use" | "toolCall" | "tool_call" | "toolRequest" => {
-            found.not_talk(kind::TOOL_CALL);
+            found.call(block);
         }
         name if name.ends_with("tool_result") || name == "toolResponse" => found.not_talk(kind::TOOL_OUTPUT),
         "image" | "image_url" | "image_file" | "document" | "file" | "input_image" | "local_image" => {

@@ -22,10 +22,12 @@ use crate::{
 use types::model::EventTime;
 
 /// Continue.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "continue",
     speaker: "Continue",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: true,
     has_name: |name| name.ends_with(".json") && file_name(name) != "sessions.json",
     has_head: |head| {
         head.trim_start().starts_with('{') && names(head, "sessionId") && names(head, "history") && names(head, "title")
@@ -142,8 +144,8 @@ fn said(
         }
     };
     let before = found.skipped.len();
-    let calls = message.get("toolCalls").and_then(Value::as_array).map_or(0, Vec::len);
-    (0..calls).for_each(|_| found.not_talk(kind::TOOL_CALL));
+    let calls = message.get("toolCalls").and_then(Value::as_array);
+    calls.into_iter().flatten().for_each(|call| found.call(call));
     if filled(&element, "conversationSummary").is_some() {
         found.not_talk(kind::SUMMARY);
     }

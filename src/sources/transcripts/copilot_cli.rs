@@ -20,10 +20,12 @@ use crate::{
 };
 
 /// Copilot CLI.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "copilot-cli",
     speaker: "Copilot CLI",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
         let is_event = ["session.start", "user.message", "assistant.message", "session.resume"];
@@ -120,7 +122,8 @@ fn take(
     let data = value.get("data").unwrap_or(&Value::Null);
     let before = found.skipped.len();
     let list = |name: &str| data.get(name).and_then(Value::as_array).map_or(0, Vec::len);
-    (0..list("toolRequests")).for_each(|_| found.not_talk(kind::TOOL_CALL));
+    let calls = data.get("toolRequests").and_then(Value::as_array);
+    calls.into_iter().flatten().for_each(|call| found.call(call));
     (0..list("attachments")).for_each(|_| found.not_talk(kind::IMAGE));
     let mut words = String::new();
     add(&mut words, text(data, "content").unwrap_or_default(), role, found);

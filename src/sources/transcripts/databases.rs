@@ -1,12 +1,12 @@
-//! The programs that keep their sessions in a database: opencode, Goose and Cursor.
+//! The programs that keep their sessions in a database: opencode, Goose, Cursor and Zed.
 //!
 //! In: such a database, or the folder with it. Out: what its reader in `database` finds; a build without the feature
 //! `opencode` refuses it in `without_database`.
 
 #[cfg(feature = "opencode")]
-use super::database::{has_tables, read_cursor, read_goose, read_opencode};
+use super::database::{has_tables, read_cursor, read_goose, read_opencode, read_zed};
 #[cfg(not(feature = "opencode"))]
-use super::without_database::{has_tables, read_cursor, read_goose, read_opencode};
+use super::without_database::{has_tables, read_cursor, read_goose, read_opencode, read_zed};
 use super::{file_names::file_name, program::TranscriptProgram, transcript_reader::open};
 use crate::{
     chat::FileSample,
@@ -17,35 +17,55 @@ use crate::{
 const OPENCODE_TABLES: [&str; 4] = ["session", "message", "part", "project"];
 const GOOSE_TABLES: [&str; 3] = ["sessions", "messages", "schema_version"];
 const CURSOR_TABLES: [&str; 1] = ["cursorDiskKV"];
+const ZED_TABLES: [&str; 1] = ["threads"];
+const ZED_NAME: &str = "threads.db";
 
 /// opencode.
-const OPENCODE_PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const OPENCODE_PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "opencode",
     speaker: "opencode",
     has_local_times: false,
+    is_database: true,
+    is_rewritten: false,
     has_name: |name| file_name(name).starts_with("opencode") && name.ends_with(".db"),
     has_head: is_sqlite,
     read: read_opencode,
 };
 
 /// Goose, as its source describes its database; it was not tried.
-const GOOSE_PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const GOOSE_PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "goose",
     speaker: "Goose",
     has_local_times: false,
+    is_database: true,
+    is_rewritten: false,
     has_name: |name| file_name(name) == "sessions.db",
     has_head: is_sqlite,
     read: read_goose,
 };
 
 /// Cursor, as others describe its database; it was not tried.
-const CURSOR_PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const CURSOR_PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "cursor",
     speaker: "Cursor",
     has_local_times: false,
+    is_database: true,
+    is_rewritten: false,
     has_name: |name| file_name(name) == "state.vscdb",
     has_head: is_sqlite,
     read: read_cursor,
+};
+
+/// Zed, as others describe its database; it was not tried.
+pub(in crate::transcripts) const ZED_PROGRAM: TranscriptProgram = TranscriptProgram {
+    agent: "zed",
+    speaker: "Zed",
+    has_local_times: false,
+    is_database: true,
+    is_rewritten: true,
+    has_name: |name| file_name(name) == ZED_NAME,
+    has_head: is_sqlite,
+    read: read_zed,
 };
 
 /// The format of opencode.
@@ -76,6 +96,18 @@ pub(crate) const CURSOR: SourceFormat = SourceFormat {
     only: None,
     looks_like: |sample| is_database_in(sample, &CURSOR_PROGRAM, &CURSOR_TABLES),
     open: FormatOpener::Chat(|settings| open(&CURSOR_PROGRAM, settings)),
+};
+
+/// The format of Zed.
+pub(crate) const ZED: SourceFormat = SourceFormat {
+    name: "zed",
+    about: "Zed: a file threads.db, or the folder threads with it (untried)",
+    standard_input: false,
+    only: Some("projects"),
+    looks_like: |sample| {
+        (!sample.is_file() || sample.name() == ZED_NAME) && is_database_in(sample, &ZED_PROGRAM, &ZED_TABLES)
+    },
+    open: FormatOpener::Chat(|settings| open(&ZED_PROGRAM, settings)),
 };
 
 fn is_sqlite(head: &str) -> bool {

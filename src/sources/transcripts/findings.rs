@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use crate::chat::{JsonElement, RecordForm, SkipReason, TranscriptMessage, UnreadCounts, UnreadFields};
+use super::tool_calls;
+use crate::chat::{JsonElement, RecordForm, SkipReason, TranscriptMessage, TranscriptRole, UnreadCounts, UnreadFields};
 use types::model::DeadLetter;
 
 /// Parts of transcripts that are not talk, as a dry run names them.
@@ -14,12 +15,12 @@ pub(super) mod kind {
     pub(crate) const COPY: &str = "copy";
     pub(crate) const ENVIRONMENT: &str = "environment";
     pub(crate) const FURTHER_PART: &str = "further part of a turn";
-    pub(crate) const GIVEN_UP: &str = "given-up branch";
     pub(crate) const HOOK: &str = "hook text";
     pub(crate) const IMAGE: &str = "image or file";
     pub(crate) const INTERRUPT: &str = "interrupt";
     pub(crate) const NOTE: &str = "program's note";
     pub(crate) const OTHER_FILE: &str = "file of another form";
+    pub(crate) const PAUSE: &str = "said in a pause";
     pub(crate) const RECORD: &str = "session record";
     pub(crate) const COMMAND: &str = "slash command";
     pub(crate) const SUBAGENT: &str = "subagent";
@@ -41,12 +42,38 @@ pub(super) struct Findings {
     pub(super) unread: UnreadCounts,
     /// The project of the file, for records that cannot be read.
     pub(super) project: Option<String>,
+    /// Calls of tools since the last message.
+    pub(super) calls: Vec<String>,
 }
 
 impl Findings {
     /// Counts a part that is not talk.
     pub(super) fn not_talk(&mut self, kind: &'static str) {
         self.skipped.push(SkipReason::NotTalk(kind));
+    }
+
+    /// Counts a call of a tool, and keeps it for the answer that it belongs to.
+    pub(super) fn call(&mut self, call: &Value) {
+        self.not_talk(kind::TOOL_CALL);
+        self.calls.extend(tool_calls::of_call(call));
+    }
+
+    /// Adds a message. An answer has the calls since the message before it; those after the last answer to a person's
+    /// message are the last answer's, too.
+    pub(super) fn add(&mut self, line: u64, mut message: TranscriptMessage) {
+        let calls = std::mem::take(&mut self.calls);
+        match message.role {
+            TranscriptRole::Assistant => tool_calls::join(&mut message.calls, calls),
+            TranscriptRole::Person => self.belated(calls),
+        }
+        self.messages.push((line, message));
+    }
+
+    /// Adds calls to the last answer, if the last message is one.
+    fn belated(&mut self, calls: Vec<String>) {
+        if let Some((_, last)) = self.messages.last_mut().filter(|(_, last)| last.role == TranscriptRole::Assistant) {
+            tool_calls::join(&mut last.calls, calls);
+        }
     }
 
     /// Counts a record or a part of a kind that is not known.
@@ -84,7 +111,7 @@ impl Findings {
             return self.empty(odd);
         }
         odd.tell_beside(&message.text, &mut self.unread);
-        self.messages.push((line, message));
+        self.add(line, message);
         Ok(())
     }
 
@@ -109,8 +136,10 @@ impl Findings {
         }
     }
 
-    /// Gives every message without a project that of the file.
+    /// Gives every message without a project that of the file, and the last answer the calls after it.
     pub(super) fn settle(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        self.belated(calls);
         for (_, message) in &mut self.messages {
             if message.project.is_none() {
                 message.project.clone_from(&self.project);

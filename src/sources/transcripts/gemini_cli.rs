@@ -13,6 +13,7 @@ use super::{
     content_blocks::add,
     findings::{Findings, kind},
     program::{TranscriptProgram, names},
+    tool_calls::join,
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -23,10 +24,12 @@ use crate::{
 };
 
 /// Gemini CLI.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "gemini-cli",
     speaker: "Gemini CLI",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| (name.ends_with(".jsonl") || name.ends_with(".json")) && !name.ends_with("logs.json"),
     has_head: |head| head.trim_start().starts_with('{') && names(head, "sessionId") && names(head, "projectHash"),
     read,
@@ -185,11 +188,18 @@ fn take(
             if !words.is_empty() && role == TranscriptRole::Assistant {
                 earlier.text = words;
             }
+            // Its calls stand in the copy alone.
+            if role == TranscriptRole::Assistant && !parts.calls.is_empty() {
+                let mut calls = None;
+                join(&mut calls, parts.calls);
+                earlier.calls = calls;
+            }
         }
         return Ok(());
     }
     let has_parts = !parts.skipped.is_empty();
     found.skipped.append(&mut parts.skipped);
+    found.calls.append(&mut parts.calls);
     if words.is_empty() && has_parts {
         odd.tell_beside("", &mut found.unread);
         return Ok(());
@@ -211,7 +221,8 @@ fn take(
 fn words(value: &Value, role: TranscriptRole, parts: &mut Findings) -> String {
     let list = |name: &str| value.get(name).and_then(Value::as_array).map_or(0, Vec::len);
     (0..list("thoughts")).for_each(|_| parts.not_talk(kind::THINKING));
-    (0..list("toolCalls")).for_each(|_| parts.not_talk(kind::TOOL_CALL));
+    let calls = value.get("toolCalls").and_then(Value::as_array);
+    calls.into_iter().flatten().for_each(|call| parts.call(call));
     let shown = value.get("displayContent").filter(|shown| !shown.is_null());
     let mut words = String::new();
     match shown.or_else(|| value.get("content")).unwrap_or(&Value::Null) {
@@ -223,7 +234,7 @@ fn words(value: &Value, role: TranscriptRole, parts: &mut Findings) -> String {
                 } else if let Some(text) = part.as_str().or_else(|| text(part, "text")) {
                     add(&mut words, text, role, parts);
                 } else if part.get("functionCall").is_some() {
-                    parts.not_talk(kind::TOOL_CALL);
+                    parts.call(part);
                 } else if part.get("functionResponse").is_some() {
                     parts.not_talk(kind::TOOL_OUTPUT);
                 } else if part.get("inlineData").or_else(|| part.get("fileData")).is_some() {

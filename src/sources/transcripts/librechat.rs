@@ -23,10 +23,12 @@ use crate::{
 const MAX_DEPTH: usize = 128;
 
 /// LibreChat.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "librechat",
     speaker: "Assistant",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".json"),
     has_head: |head| {
         names(head, "conversationId")

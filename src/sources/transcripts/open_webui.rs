@@ -20,10 +20,12 @@ use crate::{
 };
 
 /// Open WebUI.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "open-webui",
     speaker: "Assistant",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".json"),
     has_head: |head| {
         head.trim_start().starts_with('[') && names(head, "chat") && names(head, "history") && names(head, "messages")

@@ -21,10 +21,12 @@ use crate::{
 };
 
 /// Pi.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "pi",
     speaker: "Pi",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
         head.trim_start().starts_with('{')

@@ -10,6 +10,7 @@ use crate::{SourceError, chat::FileSample};
 const LOOKED_AT: usize = 64;
 
 /// A program that writes transcripts.
+#[derive(Debug)]
 pub(super) struct TranscriptProgram {
     /// The name of its format, which also begins the ids of its turns.
     pub(super) agent: &'static str,
@@ -17,6 +18,10 @@ pub(super) struct TranscriptProgram {
     pub(super) speaker: &'static str,
     /// Whether its times have no zone.
     pub(super) has_local_times: bool,
+    /// Whether its files are databases, which hold the sessions of several projects.
+    pub(super) is_database: bool,
+    /// Whether its messages are known by their words, and a file is rewritten while one is said.
+    pub(super) is_rewritten: bool,
     /// Whether a file may be one of its transcripts, by its path in the export.
     pub(super) has_name: fn(&str) -> bool,
     /// Whether a file is one of its transcripts, by its beginning.

@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{file_names::file_name, program::TranscriptProgram};
+use super::file_names::file_name;
 use crate::chat::{Conversation, ConversationPrivacy};
 
 /// How long a file may be by which git names a worktree.
@@ -21,47 +21,43 @@ const MAX_GIT_FILE_BYTES: u64 = 8 << 10;
 /// How many digits of the hash of a path are in a name.
 const DIGITS: usize = 6;
 
-/// The projects of a program so far.
+/// The projects so far.
+#[derive(Default)]
 pub(super) struct Projects {
-    program: &'static TranscriptProgram,
     by_place: HashMap<String, Arc<Conversation>>,
 }
 
 impl Projects {
-    /// No projects yet.
-    pub(super) fn of(program: &'static TranscriptProgram) -> Self {
-        Self { program, by_place: HashMap::new() }
-    }
-
-    /// The project of a directory or of a name; without one, the program is the project.
-    pub(super) fn project(&mut self, place: Option<&str>) -> Arc<Conversation> {
-        let place = place.unwrap_or_default();
+    /// The project of a directory or of a name, the same for every program; without one, the program is the project.
+    pub(super) fn project(&mut self, agent: &str, place: Option<&str>) -> Arc<Conversation> {
+        let place = place.filter(|place| !place.is_empty()).unwrap_or(agent);
         if let Some(known) = self.by_place.get(place) {
             return Arc::clone(known);
         }
-        let (id, name) = match place {
-            "" => (self.program.agent.to_owned(), self.program.agent.to_owned()),
-            directory if is_absolute(directory) => {
-                let root = root(directory);
-                let name = name(&root);
-                (root, name)
-            }
-            name => (name.to_owned(), name.to_owned()),
+        let (id, name) = if is_absolute(place) {
+            let root = root(place);
+            let name = name(&root);
+            (root, name)
+        } else {
+            (place.to_owned(), place.to_owned())
         };
-        let project = Conversation {
-            workspace: Some(id),
-            id: self.program.agent.to_owned(),
-            name,
-            privacy: ConversationPrivacy::Open,
-        };
+        let project = Conversation { workspace: Some(id.clone()), id, name, privacy: ConversationPrivacy::Open };
         let project = Arc::new(project);
         self.by_place.insert(place.to_owned(), Arc::clone(&project));
         project
     }
 }
 
+/// The name of a project's directory, without the digits that distinguish it.
+pub(super) fn directory_name(project: &Conversation) -> Option<&str> {
+    if !is_absolute(&project.id) {
+        return None;
+    }
+    project.name.rsplit_once('-').map(|(name, _)| name)
+}
+
 /// Whether a text is a whole path, of this system or of another.
-fn is_absolute(text: &str) -> bool {
+pub(super) fn is_absolute(text: &str) -> bool {
     let mut letters = text.chars();
     let has_drive = letters.next().is_some_and(|c| c.is_ascii_alphabetic()) && letters.next() == Some(':');
     text.starts_with(['/', '\\']) || has_drive

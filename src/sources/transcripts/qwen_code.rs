@@ -20,10 +20,12 @@ use crate::{
 };
 
 /// Qwen Code.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "qwen-code",
     speaker: "Qwen Code",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
         head.trim_start().starts_with('{')
@@ -132,7 +134,7 @@ fn words(parts: Option<&Value>, role: TranscriptRole, found: &mut Findings) -> S
         } else if let Some(text) = text(part, "text") {
             add(&mut words, text, role, found);
         } else if part.get("functionCall").is_some() {
-            found.not_talk(kind::TOOL_CALL);
+            found.call(part);
         } else if part.get("functionResponse").is_some() {
             found.not_talk(kind::TOOL_OUTPUT);
         } else if part.get("inlineData").or_else(|| part.get("fileData")).is_some() {

@@ -23,10 +23,12 @@ use crate::{
 use types::model::EventTime;
 
 /// SillyTavern.
-const PROGRAM: TranscriptProgram = TranscriptProgram {
+pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
     agent: "sillytavern",
     speaker: "Character",
     has_local_times: false,
+    is_database: false,
+    is_rewritten: false,
     has_name: |name| name.ends_with(".jsonl"),
     has_head: |head| {
         let is_chat = names(head, "is_user") && names(head, "mes");

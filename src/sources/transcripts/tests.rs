@@ -12,7 +12,7 @@ use types::{
 };
 
 /// Folders with their formats.
-pub(super) const FOLDERS: [(&str, &str); 22] = [
+pub(super) const FOLDERS: [(&str, &str); 23] = [
     ("claude-code", "claude-code"),
     ("claude-code-1", "claude-code"),
     ("claude-code-2", "claude-code"),
@@ -35,6 +35,7 @@ pub(super) const FOLDERS: [(&str, &str); 22] = [
     ("sillytavern", "sillytavern"),
     ("goose", "goose"),
     ("cursor", "cursor"),
+    ("zed", "zed"),
 ];
 
 /// A copy of a folder, so that it lies in no repository of git. A database is made of its SQL.
@@ -72,7 +73,7 @@ fn name_of(path: &Path) -> &str {
 }
 
 pub(super) fn is_without_database(name: &str) -> bool {
-    ["opencode", "goose", "cursor"].contains(&name) && cfg!(not(feature = "opencode"))
+    ["opencode", "goose", "cursor", "zed"].contains(&name) && cfg!(not(feature = "opencode"))
 }
 
 /// The turns of a path, and what was left out.
@@ -96,7 +97,10 @@ fn line(turn: &Turn) -> String {
     let time = turn.time.to_string();
     let session = turn.thread.as_deref().and_then(|thread| thread.split_once('/')).map_or("", |(_, session)| session);
     let text = turn.text.replace('\n', " / ");
-    format!("{} {} in {session}: {text}", &time[11..time.len() - 1], turn.speaker)
+    let given_up = turn.metadata.as_ref().is_some_and(|metadata| metadata.fields().contains_key("given_up"));
+    assert_eq!(turn.recall, !given_up, "{turn:?}");
+    let state = if given_up { ", given up" } else { "" };
+    format!("{} {} in {session}{state}: {text}", &time[11..time.len() - 1], turn.speaker)
 }
 
 /// Checks what is read of a folder, by its format and as recognised.
@@ -135,12 +139,14 @@ fn claude_code_of_today_is_read() {
             "10:06:00.1 User in kite-a: How long is the tail?",
             "10:06:01 User in kite-a: In metres, please.",
             "10:06:02 Claude Code in kite-a: Four metres.",
+            "10:07:00 User in kite-a, given up: Take blue silk.",
+            "10:07:01 Claude Code in kite-a, given up: Blue silk it is.",
             "10:08:00 User in kite-a: Take red silk.",
             "10:08:01 Claude Code in kite-a: Red silk it is.",
             "11:00:00.1 User in kite-b: Who sews the tail?",
             "11:00:01 Claude Code in kite-b: Bram does.",
         ],
-        "copy 3, further part of a turn 2, given-up branch 2, hook text 1, image or file 1, interrupt 1, program's note 2, session record 4, slash command 1, subagent 2, summary 1, system text 1, thinking 2, tool call 2, tool output 2, unfinished line 1, unsupported: hologram 1",
+        "copy 3, further part of a turn 2, hook text 1, image or file 1, interrupt 1, program's note 2, session record 4, slash command 1, subagent 2, summary 1, system text 1, thinking 2, tool call 2, tool output 2, unfinished line 1, unsupported: hologram 1",
     );
 }
 
@@ -186,12 +192,14 @@ fn codex_paginated_and_legacy_is_read() {
         &[
             "07:00:01 User in le-a: The spars are of ash.",
             "07:00:03 Codex in le-a: Ash, noted.",
+            "07:01:00 User in le-a, given up: Paint them green.",
+            "07:01:01 Codex in le-a, given up: Green.",
             "07:02:00 User in le-a: Leave them bare.",
             "07:02:01 Codex in le-a: Bare they stay.",
             "08:00:10 User in le-b: How many?",
             "08:00:11 Codex in le-b: Two.",
         ],
-        "copy 4, environment 1, given-up branch 2, session record 4, thinking 1",
+        "copy 4, environment 1, session record 4, thinking 1",
     );
 }
 
@@ -204,12 +212,14 @@ fn gemini_cli_in_both_forms_is_read() {
             "10:00:01 User in ge-a: The kite flies at six knots.",
             "10:00:02 Gemini CLI in ge-a: I look at the wind.",
             "10:00:04 Gemini CLI in ge-a: Six knots, noted.",
+            "10:01:00 User in ge-a, given up: Take blue silk.",
+            "10:01:01 Gemini CLI in ge-a, given up: Blue silk it is.",
             "10:02:00 User in ge-a: Take red silk.",
             "10:02:01 Gemini CLI in ge-a: Red silk it is.",
             "10:11:00 User in ge-a: How fast?",
             "10:11:01 Gemini CLI in ge-a: Six knots.",
         ],
-        "copy 4, environment 2, given-up branch 2, hook text 1, session record 7, subagent 1, system text 1, thinking 1, tool output 1",
+        "copy 4, environment 2, hook text 1, session record 7, subagent 1, system text 1, thinking 1, tool output 1",
     );
     check(
         "gemini-cli-0.20",
@@ -239,10 +249,12 @@ fn copilot_cli_and_opencode_are_read() {
         &[
             "10:00:00.1 User in ses_a: The kite flies at six knots.",
             "10:00:01 opencode in ses_a: Six knots, noted.",
+            "10:01:40 User in ses_a, given up: Take blue silk.",
+            "10:01:41 opencode in ses_a, given up: Blue.",
             "11:00:01 User in ses_b: Take red silk.",
             "11:00:02 opencode in ses_b: Red silk it is.",
         ],
-        "copy 2, given-up branch 2, program's note 1, session record 1, subagent 1, summary 2, thinking 1, tool call 1",
+        "copy 2, program's note 1, session record 1, subagent 1, summary 2, thinking 1, tool call 1",
     );
 }
 
@@ -255,10 +267,12 @@ fn qwen_code_and_pi_are_read() {
             "10:00:00 User in qw-a: The kite flies at six knots.",
             "10:00:01 Qwen Code in qw-a: I look.",
             "10:00:03 Qwen Code in qw-a: Six knots, noted.",
+            "10:01:00 User in qw-a, given up: Take blue silk.",
+            "10:01:01 Qwen Code in qw-a, given up: Blue.",
             "10:02:00 User in qw-a: Take red silk.",
             "10:02:01 Qwen Code in qw-a: Red silk it is.",
         ],
-        "given-up branch 2, session record 1, thinking 1, tool call 1, tool output 1",
+        "session record 1, thinking 1, tool call 1, tool output 1",
     );
     check(
         "pi",
@@ -267,12 +281,14 @@ fn qwen_code_and_pi_are_read() {
             "10:00:01 User in pi-a: The kite flies at six knots.",
             "10:00:02 Pi in pi-a: I look.",
             "10:00:04 Pi in pi-a: Six knots, noted.",
+            "10:02:00 User in pi-a, given up: Take blue silk.",
+            "10:02:01 Pi in pi-a, given up: Blue.",
             "10:03:00 User in pi-a: Take red silk.",
             "10:03:01 Pi in pi-a: Red silk it is.",
             "11:00:01 User in pi-b: How fast?",
             "11:00:02 Pi in pi-b: Six knots.",
         ],
-        "copy 3, given-up branch 2, hook text 1, session record 4, summary 1, thinking 2, tool call 2, tool output 2",
+        "copy 3, hook text 1, session record 4, summary 1, thinking 2, tool call 2, tool output 2",
     );
 }
 
@@ -334,12 +350,14 @@ fn chatgpt_and_claude_ai_are_read() {
         &[
             "10:00:00.5 User in gp-a: The kite flies at six knots.",
             "10:00:04.25 ChatGPT in gp-a: Six knots, noted.",
+            "10:00:50 User in gp-a, given up: Take blue silk.",
+            "10:00:51 ChatGPT in gp-a, given up: Blue.",
             "10:01:40 User in gp-a: Take red silk.",
             "10:01:41 ChatGPT in gp-a: Red silk it is.",
             "11:00:00 User in gp-b: The line is of hemp.",
             "11:00:01 ChatGPT in gp-b: Hemp, noted.",
         ],
-        "given-up branch 2, image or file 1, system text 1, thinking 1, tool call 1, tool output 1",
+        "image or file 1, system text 1, thinking 1, tool call 1, tool output 1",
     );
     check(
         "claude-ai",
@@ -362,10 +380,11 @@ fn open_webui_librechat_and_sillytavern_are_read() {
         &[
             "10:00:00 User in ow-a: The kite flies at six knots.",
             "10:00:05 Assistant in ow-a: Six knots, noted.",
+            "10:00:50 User in ow-a, given up: Take blue silk.",
             "10:01:40 User in ow-a: Take red silk.",
             "10:01:45 Assistant in ow-a: Red silk it is.",
         ],
-        "given-up branch 1, thinking 1",
+        "thinking 1",
     );
     check(
         "librechat",
@@ -373,10 +392,11 @@ fn open_webui_librechat_and_sillytavern_are_read() {
         &[
             "10:00:00 User in lc-a: The kite flies at six knots.",
             "10:00:05 Assistant in lc-a: Six knots, noted.",
+            "10:01:00 User in lc-a, given up: Take blue silk.",
             "10:02:00 User in lc-a: Take red silk.",
             "10:02:05 Assistant in lc-a: Red silk it is.",
         ],
-        "given-up branch 1, thinking 1, tool call 1",
+        "thinking 1, tool call 1",
     );
     check(
         "sillytavern",
@@ -392,7 +412,7 @@ fn open_webui_librechat_and_sillytavern_are_read() {
 }
 
 #[test]
-fn goose_and_cursor_are_read_as_they_are_described() {
+fn goose_cursor_and_zed_are_read_as_they_are_described() {
     check(
         "goose",
         "kite",
@@ -408,5 +428,16 @@ fn goose_and_cursor_are_read_as_they_are_described() {
         "cursor",
         &["10:00:00 User in cu-a: The kite flies at six knots.", "10:00:09 Cursor in cu-a: Six knots, noted."],
         "tool call 1",
+    );
+    check(
+        "zed",
+        "kite",
+        &[
+            "10:00:00 User in ze-a: The kite flies at six knots.",
+            "10:00:00.001 Zed in ze-a: Six knots, noted.",
+            "11:00:00.5 User in ze-b: Take red silk.",
+            "11:00:00.501 Zed in ze-b: Red silk it is.",
+        ],
+        "environment 2, session record 2, subagent 1, thinking 2, tool call 2",
     );
 }

@@ -78,6 +78,7 @@ impl TranscriptFile<'_> {
             directory: None,
             branch: None,
             model: None,
+            calls: None,
             speaker: None,
             is_on_kept_branch: true,
         }

@@ -1,28 +1,30 @@
-//! Turns the transcripts of a program into items, whatever program it is.
+//! Turns transcripts into items, whatever programs wrote them.
 //!
-//! In: an export with files of one program. Out: their messages, oldest first. A message that stands in several files,
-//! as a fork or a resume copies it, is returned once, with its earliest time; the files are read in the order in which
-//! their sessions began, so that of equal times the original's counts. Messages of a given-up branch are counted and
-//! left out. Memory grows with the number of messages, by a hash for each.
+//! In: an export with files of one program, or single files of several. Out: their messages, oldest first. A message
+//! that stands in several files, as a fork or a resume copies it, is returned once, with its earliest time; the files
+//! are read in the order in which their sessions began, so that of equal times the original's counts. A message of a
+//! branch that was given up says so, unless a copy of it was kept. Memory grows with the number of messages, by a few words for each.
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
     io::Read,
+    path::{Path, PathBuf},
 };
-
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     findings::{Findings, kind},
+    known_messages::{KnownMessages, MessageSighting},
+    pauses::AgentPauses,
     program::TranscriptProgram,
     project::Projects,
+    project_choice::{MessageOrigin, ProjectChoice},
     transcript_file::TranscriptFile,
 };
 use crate::{
     SourceError,
     chat::{
         Account, ChatItem, ChatReader, ExportTree, SkipReason, TimeOrderedReader, TimeSorter, TimedRecord,
-        TranscriptMessage, TranscriptRole, UnorderedReader, UnreadCounts,
+        TranscriptMessage, TranscriptRole, UnknownNames, UnorderedReader, UnreadCounts,
     },
     zone::{Zone, zone_notice},
 };
@@ -34,7 +36,9 @@ use types::{
 /// How much of a file is read to recognise it.
 const HEAD_BYTES: u64 = 64 << 10;
 /// The bank if the user names none.
-const DEFAULT_BANK: &str = "{project}";
+pub(crate) const DEFAULT_BANK: &str = "{project}";
+/// What is replaced in texts if the user names nothing.
+pub(crate) const DEFAULT_REDACTION: &str = "keys";
 /// The id and the name of the person.
 const PERSON: (&str, &str) = ("user", "User");
 
@@ -46,36 +50,116 @@ pub(super) fn open(
     program: &'static TranscriptProgram,
     settings: &SourceSettings,
 ) -> Result<Box<dyn ChatReader>, SourceError> {
-    Ok(Box::new(TimeOrderedReader::new(TranscriptReader::open(program, settings)?)))
+    Ok(Box::new(TimeOrderedReader::new(TranscriptReader::of_export(program, settings)?)))
 }
 
-struct TranscriptReader {
+/// A file that is read.
+pub(super) struct TranscriptFileToRead {
     program: &'static TranscriptProgram,
-    tree: ExportTree,
+    place: FilePlace,
+    /// When its session began, in milliseconds since 1970.
+    began_ms: i64,
+    bytes: u64,
+    /// What distinguishes it from other files.
+    id: u32,
+    purpose: ReadingPurpose,
+}
+
+/// What of a file is returned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReadingPurpose {
+    /// All.
+    All,
+    /// Only what is new in it: the rest was returned and counted before.
+    News,
+    /// Nothing: its messages are to be known.
+    Knowledge,
+}
+
+enum FilePlace {
+    /// A name in the export.
+    Entry(String),
+    /// A file by itself. If it cannot be read, that is a dead letter.
+    Alone(PathBuf),
+}
+
+impl TranscriptFileToRead {
+    /// A file of a program by itself; `None` if it is not there, or is not the program's.
+    pub(super) fn alone(program: &'static TranscriptProgram, path: &Path, id: u32) -> Option<Self> {
+        let tree = ExportTree::open(path).ok()?;
+        let entry = tree.entries().first()?;
+        let head = head_of(&tree, &entry.name).ok()?;
+        (program.has_head)(&head).then(|| Self {
+            program,
+            place: FilePlace::Alone(path.to_owned()),
+            began_ms: first_time(&head),
+            bytes: entry.bytes,
+            id,
+            purpose: ReadingPurpose::All,
+        })
+    }
+
+    /// The same file, which was read before.
+    pub(super) fn read_again(self) -> Self {
+        Self { purpose: ReadingPurpose::News, ..self }
+    }
+
+    /// The same file, only to know its messages.
+    pub(super) fn only_known(self) -> Self {
+        Self { purpose: ReadingPurpose::Knowledge, ..self }
+    }
+
+    fn name(&self) -> String {
+        match &self.place {
+            FilePlace::Entry(name) => name.clone(),
+            FilePlace::Alone(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// The files of one program or of several.
+pub(super) struct TranscriptReader {
+    description: String,
+    /// The export, if the files are in one.
+    tree: Option<ExportTree>,
     zone: Zone,
-    /// The notice that a zone is assumed, for a program whose times have none.
+    /// The notice that a zone is assumed, for programs whose times have none.
     notice: Option<String>,
-    /// The files that are read, in the order of their sessions.
-    names: Vec<String>,
-    file: usize,
+    /// In the order of their sessions.
+    files: Vec<TranscriptFileToRead>,
+    at: usize,
     /// Files with lines of JSON that are not the program's, which are counted.
     other_files: usize,
     bytes: (u64, u64),
     projects: Projects,
-    /// Hashes of the keys of messages that were returned.
-    seen: HashSet<u64>,
+    choice: ProjectChoice,
+    pauses: AgentPauses,
+    known: KnownMessages,
     unread: UnreadCounts,
+    /// Files by themselves that could not be read, each with the letter that says why.
+    failures: Vec<(u32, DeadLetter)>,
+    /// Whether they are tried again, and are no dead letters yet.
+    tries_again: bool,
 }
 
 impl TranscriptReader {
-    fn open(program: &'static TranscriptProgram, settings: &SourceSettings) -> Result<Self, SourceError> {
+    /// The files of a program in an export.
+    fn of_export(program: &'static TranscriptProgram, settings: &SourceSettings) -> Result<Self, SourceError> {
         let tree = ExportTree::open(&settings.path)?;
         let (mut files, mut other_files) = (Vec::new(), 0);
         for entry in tree.entries() {
             let name = entry.name.as_str();
             let head = if tree.is_file() || (program.has_name)(name) { head_of(&tree, name)? } else { continue };
             if tree.is_file() || (program.has_head)(&head) {
-                files.push((first_time(&head), name.to_owned(), entry.bytes));
+                let place = FilePlace::Entry(name.to_owned());
+                files.push(TranscriptFileToRead {
+                    program,
+                    place,
+                    began_ms: first_time(&head),
+                    bytes: entry.bytes,
+                    id: 0,
+                    purpose: ReadingPurpose::All,
+                });
             } else if name.contains(".jsonl") && !head.trim().is_empty() {
                 other_files += 1;
             }
@@ -89,56 +173,186 @@ impl TranscriptReader {
                 remedy: "name the folder in which the program keeps its sessions, or one of its files",
             });
         }
-        files.sort();
+        let description = format!("{}'s transcripts in {}", program.speaker, tree.path().display());
+        let mut reader = Self::of_files(files, settings, description)?;
+        for (number, file) in reader.files.iter_mut().enumerate() {
+            file.id = u32::try_from(number).unwrap_or(u32::MAX);
+        }
+        (reader.tree, reader.other_files) = (Some(tree), other_files);
+        Ok(reader)
+    }
+
+    /// These files, which may be of several programs.
+    ///
+    /// # Errors
+    /// [`SourceError::Settings`] when the zone is not one.
+    pub(super) fn of_files(
+        mut files: Vec<TranscriptFileToRead>,
+        settings: &SourceSettings,
+        description: String,
+    ) -> Result<Self, SourceError> {
+        files.sort_by_cached_key(|file| (file.began_ms, file.name()));
         // Of a file and its compressed copy, the file itself is read.
-        let plain: HashSet<String> = files.iter().map(|(_, name, _)| name.clone()).collect();
-        files.retain(|(_, name, _)| name.strip_suffix(".zst").is_none_or(|name| !plain.contains(name)));
+        let plain: HashSet<String> = files.iter().map(TranscriptFileToRead::name).collect();
+        files.retain(|file| file.name().strip_suffix(".zst").is_none_or(|name| !plain.contains(name)));
+        let has_local_times = files.iter().any(|file| file.program.has_local_times);
         Ok(Self {
-            program,
-            tree,
+            description,
+            tree: None,
             zone: Zone::parse(&settings.zone)?,
-            notice: program.has_local_times.then(|| zone_notice(&settings.path, &settings.zone)),
-            bytes: (0, files.iter().map(|(.., bytes)| bytes).sum()),
-            names: files.into_iter().map(|(_, name, _)| name).collect(),
-            file: 0,
-            other_files,
-            projects: Projects::of(program),
-            seen: HashSet::new(),
+            notice: has_local_times.then(|| zone_notice(&settings.path, &settings.zone)),
+            bytes: (0, files.iter().map(|file| file.bytes).sum()),
+            files,
+            at: 0,
+            other_files: 0,
+            projects: Projects::default(),
+            choice: ProjectChoice::new(&settings.only, &settings.except),
+            pauses: AgentPauses::default(),
+            known: KnownMessages::default(),
             unread: UnreadCounts::default(),
+            failures: Vec::new(),
+            tries_again: false,
         })
+    }
+
+    /// The same reader, without what was said in pauses.
+    pub(super) fn without(mut self, pauses: AgentPauses) -> Self {
+        self.pauses = pauses;
+        self
+    }
+
+    /// The same reader, after messages that were read before; files that cannot be read are tried again later.
+    pub(super) fn after(mut self, mut known: KnownMessages) -> Self {
+        known.begin();
+        self.known = known;
+        self.tries_again = true;
+        self
+    }
+
+    /// What was read before and now, for the next reader.
+    pub(super) fn into_known(self) -> KnownMessages {
+        self.known
+    }
+
+    /// The item of a record; `None` if it was returned before or is not to be returned.
+    pub(super) fn news(&mut self, record: TimedRecord) -> Option<ChatItem> {
+        let purpose = self.files.get(record.file as usize).map(|file| file.purpose);
+        let item = self.item(record);
+        match (purpose, &item) {
+            (Some(ReadingPurpose::Knowledge), _) | (Some(ReadingPurpose::News), ChatItem::Skip(_)) => None,
+            _ => Some(item),
+        }
+    }
+
+    /// The unread fields so far.
+    pub(super) fn take_unread(&mut self) -> UnreadCounts {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// The files that could not be read, each with the letter that says why.
+    pub(super) fn take_failures(&mut self) -> Vec<(u32, DeadLetter)> {
+        std::mem::take(&mut self.failures)
+    }
+
+    /// Reads the file at `at`.
+    fn read(&self, at: usize) -> Result<Findings, SourceError> {
+        let mut findings = Findings::default();
+        let Some(file) = self.files.get(at) else { return Ok(findings) };
+        let (alone, name);
+        let tree = match (&file.place, &self.tree) {
+            (FilePlace::Entry(entry), Some(tree)) => {
+                name = entry.as_str();
+                tree
+            }
+            (FilePlace::Entry(_), None) => return Ok(findings),
+            (FilePlace::Alone(path), _) => {
+                alone = ExportTree::open(path)?;
+                name = alone.entries().first().map(|entry| entry.name.as_str()).unwrap_or_default();
+                &alone
+            }
+        };
+        let program = file.program;
+        (program.read)(&TranscriptFile { tree, name, agent: program.agent, zone: &self.zone }, &mut findings)?;
+        findings.settle();
+        Ok(findings)
     }
 
     /// Adds the messages of a file to those that are sorted.
     fn keep(
         &mut self,
-        file: u32,
+        number: usize,
         findings: Findings,
         order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
-        let Findings { messages, skipped, rejects, mut unread, project } = findings;
-        self.unread.take(&mut unread);
+        let Findings { messages, mut skipped, mut rejects, mut unread, project: place, .. } = findings;
+        let Some(file) = self.files.get(number) else { return Ok(()) };
+        let (program, id) = (file.program, file.id);
+        if file.purpose == ReadingPurpose::All {
+            self.unread.take(&mut unread);
+        } else {
+            skipped.clear();
+        }
+        if file.purpose == ReadingPurpose::Knowledge {
+            rejects.clear();
+        }
+        // In a file that grows, a record that cannot be read is found each time.
+        let (known, is_first) = (&mut self.known, file.purpose == ReadingPurpose::All);
+        rejects.retain(|letter| {
+            let key = format!("letter/{}/{}/{}", letter.origin, letter.reason, letter.payload);
+            let is_new = known.see(&key, b"", id, true) == MessageSighting::New;
+            is_first || is_new
+        });
+        let is_silent = file.purpose != ReadingPurpose::All;
         found.extend(skipped.into_iter().map(ChatItem::Skip));
-        let project = self.projects.project(project.as_deref());
-        found
-            .extend(rejects.into_iter().map(|letter| ChatItem::Reject { conversation: Some(project.clone()), letter }));
+        let agent = program.agent;
+        let project = self.projects.project(agent, place.as_deref());
+        let origin = MessageOrigin { agent, place: place.as_deref(), directory: None };
+        match self.choice.left_out(&project, origin) {
+            // A record that cannot be read says neither of which of a database's projects it is nor when it was said.
+            // Of an export, its source withholds it then; of a followed file, it is withheld here.
+            _ if program.is_database || !self.pauses.is_empty() => {
+                let is_followed = self.tries_again;
+                found.extend(rejects.into_iter().map(|letter| {
+                    let letter = if is_followed { DeadLetter::new(letter.origin, letter.reason, b"") } else { letter };
+                    ChatItem::Reject { conversation: None, letter }
+                }));
+            }
+            Some(reason) => {
+                found.extend(rejects.iter().map(|_| ChatItem::Skip(SkipReason::NotTalk(reason))));
+            }
+            None => found.extend(
+                rejects.into_iter().map(|letter| ChatItem::Reject { conversation: Some(project.clone()), letter }),
+            ),
+        }
+        let mut skip = |reason| {
+            if !is_silent {
+                found.push_back(ChatItem::Skip(SkipReason::NotTalk(reason)));
+            }
+        };
         for (line, message) in messages {
-            if !message.is_on_kept_branch {
-                found.push_back(ChatItem::Skip(SkipReason::NotTalk(kind::GIVEN_UP)));
+            if self.pauses.covers(message.time) {
+                skip(kind::PAUSE);
+                continue;
+            }
+            let project = self.projects.project(agent, message.project.as_deref());
+            let (place, directory) = (message.project.as_deref(), message.directory.as_deref());
+            if let Some(reason) = self.choice.left_out(&project, MessageOrigin { agent, place, directory }) {
+                skip(reason);
                 continue;
             }
             let unix_ms = message.time.unix_ms;
             let payload = serde_json::to_vec(&message).unwrap_or_default();
-            order.add(TimedRecord { unix_ms, file, line, payload })?;
+            order.add(TimedRecord { unix_ms, file: u32::try_from(number).unwrap_or(u32::MAX), line, payload })?;
         }
         Ok(())
     }
 
     /// Who says a message.
-    fn author(&self, message: &TranscriptMessage) -> Account {
+    fn author(program: &TranscriptProgram, message: &TranscriptMessage) -> Account {
         let (id, name) = match message.role {
             TranscriptRole::Person => PERSON,
-            TranscriptRole::Assistant => (self.program.agent, self.program.speaker),
+            TranscriptRole::Assistant => (program.agent, program.speaker),
         };
         match &message.speaker {
             Some(name) => Account { id: format!("{id}/{name}"), name: name.clone(), handle: None, bot: false },
@@ -151,37 +365,51 @@ impl UnorderedReader for TranscriptReader {
     fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
         let others = std::mem::take(&mut self.other_files);
         found.extend((0..others).map(|_| ChatItem::Skip(SkipReason::NotTalk(kind::OTHER_FILE))));
-        let Some(name) = self.names.get(self.file) else { return Ok(false) };
-        let file = TranscriptFile { tree: &self.tree, name, agent: self.program.agent, zone: &self.zone };
-        let mut findings = Findings::default();
-        (self.program.read)(&file, &mut findings)?;
-        findings.settle();
-        self.bytes.0 += self.tree.bytes_of(name);
-        let number = u32::try_from(self.file).unwrap_or(u32::MAX);
-        self.file += 1;
-        self.keep(number, findings, order, found)?;
+        let number = self.at;
+        let Some(file) = self.files.get(number) else {
+            return Ok(false);
+        };
+        self.at += 1;
+        self.bytes.0 += file.bytes;
+        match (self.read(number), &file.place) {
+            (Ok(findings), _) => self.keep(number, findings, order, found)?,
+            (Err(error), FilePlace::Entry(_)) => return Err(error),
+            // A program may delete a file at any time, and one bad file does not stop the others.
+            (Err(_), FilePlace::Alone(path)) if !path.exists() => {}
+            (Err(error), FilePlace::Alone(_)) => {
+                let letter = DeadLetter::new(file.name(), error.to_string(), b"");
+                if self.tries_again {
+                    self.failures.push((file.id, letter));
+                } else {
+                    found.push_back(ChatItem::Reject { conversation: None, letter });
+                }
+            }
+        }
         Ok(true)
     }
 
     fn item(&mut self, record: TimedRecord) -> ChatItem {
+        let Some(file) = self.files.get(record.file as usize) else { return ChatItem::Skip(SkipReason::Empty) };
         let message = match serde_json::from_slice::<TranscriptMessage>(&record.payload) {
             Ok(message) => message,
             Err(error) => {
-                let name = self.names.get(record.file as usize).map_or("", String::as_str);
-                let origin = format!("{}:{}", self.tree.origin(name), record.line);
+                let origin = format!("{}:{}", file.name(), record.line);
                 let letter = DeadLetter::new(origin, format!("{error}; read it again"), &record.payload);
                 return ChatItem::Reject { conversation: None, letter };
             }
         };
-        if !self.seen.insert(xxh3_64(message.key().as_bytes())) {
-            return ChatItem::Skip(SkipReason::Copy);
+        let key = format!("{}/{}", message.agent, message.key());
+        match self.known.see(&key, &record.payload, file.id, message.is_on_kept_branch) {
+            MessageSighting::New | MessageSighting::Changed => {}
+            MessageSighting::Same | MessageSighting::Copy => return ChatItem::Skip(SkipReason::Copy),
         }
-        let project = self.projects.project(message.project.as_deref());
-        ChatItem::Transcript { project, author: self.author(&message), message: Box::new(message) }
+        let author = Self::author(file.program, &message);
+        let project = self.projects.project(&message.agent, message.project.as_deref());
+        ChatItem::Transcript { project, author, message: Box::new(message) }
     }
 
     fn describe(&self) -> String {
-        format!("{}'s transcripts in {}", self.program.speaker, self.tree.path().display())
+        self.description.clone()
     }
 
     fn bytes(&self) -> (u64, u64) {
@@ -194,6 +422,14 @@ impl UnorderedReader for TranscriptReader {
 
     fn default_bank(&self) -> Option<&'static str> {
         Some(DEFAULT_BANK)
+    }
+
+    fn default_redaction(&self) -> Option<&'static str> {
+        Some(DEFAULT_REDACTION)
+    }
+
+    fn chosen(&self) -> Option<UnknownNames> {
+        Some(self.choice.unknown())
     }
 
     fn unread(&self) -> BTreeMap<String, u64> {

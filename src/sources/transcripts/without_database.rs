@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{findings::Findings, transcript_file::TranscriptFile};
 use crate::SourceError;
 
-pub(super) use self::{refuse as read_cursor, refuse as read_goose, refuse as read_opencode};
+pub(super) use self::{refuse as read_cursor, refuse as read_goose, refuse as read_opencode, refuse as read_zed};
 
 /// Refuses a database.
 ///

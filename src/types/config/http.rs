@@ -24,6 +24,9 @@ pub struct HttpSettings {
     /// (`serve.hold = "assigned"`): the others name it to who asks them for a bank of this one. Empty: the
     /// first of `http.hosts`, or the address, with its port.
     pub advertised: String,
+    /// Origins whose pages may ask from a browser, such as `https://app.example`; a page of any other origin is
+    /// refused. Such a page shows a token as any client does, and no cookie takes part.
+    pub origins: Vec<String>,
     /// Most subscriptions at once, in all. Each keeps a connection, so it is never more than half of the
     /// connections that the system's limit on open files allows.
     #[schemars(range(min = 1, max = 100_000))]
@@ -66,8 +69,9 @@ impl HttpSettings {
     /// # Errors
     /// What is wrong with which setting, and what to write.
     pub fn check(&self, access: &AccessSettings) -> Result<(), String> {
-        let Self { listen, hosts, advertised, certificate, key, .. } = self;
+        let Self { listen, hosts, advertised, origins, certificate, key, .. } = self;
         check_advertised(advertised)?;
+        origins.iter().try_for_each(|origin| check_origin(origin))?;
         if certificate.is_some() != key.is_some() {
             return Err("http.certificate, http.key: one of them is missing; set both or neither".to_owned());
         }
@@ -89,6 +93,19 @@ impl HttpSettings {
             return Err(format!("http.hosts: empty; name the hosts under which clients reach {listen}"));
         }
         Ok(())
+    }
+}
+
+/// Checks that an origin has the form in which browsers send it.
+fn check_origin(origin: &str) -> Result<(), String> {
+    let sent = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let sent = sent.map(|url| url.origin().ascii_serialization());
+    match sent {
+        Some(sent) if sent == origin => Ok(()),
+        Some(sent) => Err(format!("http.origins: {origin:?} is not an origin as browsers send it; write {sent:?}")),
+        None => Err(format!(
+            "http.origins: {origin:?} is not an origin; name each one with scheme and host, such as https://app.example"
+        )),
     }
 }
 

@@ -41,6 +41,10 @@ pub struct LiveSourceSettings {
     /// homeserver.
     #[serde(default)]
     pub endpoint: String,
+    /// Transcripts: the home directory in which agents keep them, relative to the pipeline file;
+    /// absent: that of the user who runs the process.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
     // The next seven fields are also in `SourceSettings`. If one struct of them were flattened into both, errors would
     // lose their line, their key and the nearest known key.
     /// As in `[source]`: a template of banks. Empty puts each conversation into a bank of its own,
@@ -83,6 +87,8 @@ pub enum ChatPlatform {
     Matrix,
     /// Anything that can sign a request: turns as JSON.
     Webhook,
+    /// Coding agents on this machine: the transcripts that their programs keep in a home directory.
+    Transcripts,
 }
 
 /// How messages come.
@@ -108,6 +114,7 @@ impl ChatPlatform {
             Self::Discord => "discord",
             Self::Matrix => "matrix",
             Self::Webhook => "webhook",
+            Self::Transcripts => "transcripts",
         }
     }
 }
@@ -167,8 +174,8 @@ impl LiveSourceSettings {
         }
         let key = |key: &str| format!("source {name:?}: {key}");
         let platform = self.platform.name();
-        let needs_token =
-            self.platform != ChatPlatform::Webhook && !(self.platform == ChatPlatform::Telegram && self.has_webhook());
+        let has_token = !matches!(self.platform, ChatPlatform::Webhook | ChatPlatform::Transcripts);
+        let needs_token = has_token && !(self.platform == ChatPlatform::Telegram && self.has_webhook());
         let needs_app_token = self.platform == ChatPlatform::Slack && !self.has_webhook();
         let needed = [
             ("token_env", &self.token_env, needs_token),
@@ -194,6 +201,10 @@ impl LiveSourceSettings {
         let is_pushed = self.delivery == MessageDelivery::Webhook;
         let refused = [
             ("delivery", is_pushed && matches!(self.platform, ChatPlatform::Discord | ChatPlatform::Matrix)),
+            ("delivery", is_pushed && self.platform == ChatPlatform::Transcripts),
+            ("home", self.home.is_some() && self.platform != ChatPlatform::Transcripts),
+            ("token_env", !self.token_env.is_empty() && self.platform == ChatPlatform::Transcripts),
+            ("endpoint", !self.endpoint.is_empty() && self.platform == ChatPlatform::Transcripts),
             ("app_token_env", !self.app_token_env.is_empty() && self.platform != ChatPlatform::Slack),
             ("secret_env", !self.secret_env.is_empty() && !self.has_webhook()),
         ];

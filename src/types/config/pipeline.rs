@@ -126,8 +126,10 @@ impl Pipeline {
                 *path = base.join(&*path);
             }
         }
-        for aliases in pipeline.live.iter_mut().filter_map(|source| source.aliases.as_mut()) {
-            *aliases = base.join(&*aliases);
+        for path in
+            pipeline.live.iter_mut().flat_map(|source| [source.aliases.as_mut(), source.home.as_mut()]).flatten()
+        {
+            *path = base.join(&*path);
         }
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
         let cache = Some(&mut pipeline.llm.cache_directory);

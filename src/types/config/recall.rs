@@ -224,6 +224,12 @@ pub struct RecallSettings {
     /// The offset in 1 / (offset + rank). A larger value makes ranks matter less.
     #[schemars(range(min = 0, max = 1_000))]
     pub rank_offset: f64,
+    /// Whether a context ends with what the asker asked of the assistant ("always …", "never …").
+    pub profile: bool,
+    /// Most tokens (o200k) of that section; with more instructions, those that share most words with the question
+    /// stand. It takes its tokens from the evidence, and no more than a third of `recall.stop.most_tokens`.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub instruction_tokens: usize,
     /// How familiar each part of a bank is to a question.
     pub familiarity: FamiliaritySettings,
     /// Where the list of familiar parts ends (the cutoff).

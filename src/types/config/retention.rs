@@ -24,6 +24,10 @@ pub struct RetentionSettings {
     /// Only turns of this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Only turns that this selector takes, such as `{ metadata = { path = ["ttl"], eq = "short" } }`. It has all keys of
+    /// the selection, in place of the three above.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selector>,
     /// What of them stays: `{ days = 90 }`, or `{ turns = 10_000 }`.
     pub keep: RetentionLimitSettings,
     /// Which time counts.
@@ -80,7 +84,10 @@ impl RetentionSettings {
     /// Which turns of a bank it takes.
     #[must_use]
     pub fn selector(&self) -> Selector {
-        let Self { speakers, session, thread, .. } = self;
+        let Self { speakers, session, thread, select, .. } = self;
+        if let Some(select) = select {
+            return select.clone();
+        }
         let (speakers, session, thread) = (speakers.clone(), session.clone(), thread.clone());
         let select = Selector { speakers, session, thread, ..Selector::default() };
         if select.is_empty() { Selector { all: true, ..select } } else { select }
@@ -88,6 +95,9 @@ impl RetentionSettings {
 
     pub(super) fn check(&self) -> Result<(), String> {
         check_bank("retention.bank", &self.bank)?;
+        if self.select.is_some() && (!self.speakers.is_empty() || self.session.is_some() || self.thread.is_some()) {
+            return Err("retention.where: speakers, session or thread stand beside it; write them into it".to_owned());
+        }
         self.selector().check().map_err(|problem| format!("retention: {problem}"))?;
         match self.keep {
             RetentionLimitSettings { days: Some(_), turns: None }
@@ -147,6 +157,14 @@ mod tests {
         assert_eq!(covered, [true, true, false, false]);
         let held = ["acme", "acme/legal", "acme/legal/a", "acme/legal2"];
         assert_eq!(held.map(|name| pipeline.forget.hold_of(&bank(name)).is_some()), [false, true, true, false]);
+        let rule = "[[retention]]\nbank = \"b\"\nkeep = { days = 9 }\n";
+        let metadata = "metadata = { path = [\"ttl\"], gte = 1.5 }";
+        let chosen = parse(&format!("{rule}where = {{ kinds = [\"tool\"], {metadata} }}\n")).unwrap();
+        let select = chosen.retention[0].selector();
+        assert_eq!(
+            serde_json::to_string(&select).unwrap(),
+            r#"{"kinds":["tool"],"metadata":{"path":["ttl"],"gte":1.5}}"#
+        );
         let every = parse("[[hold]]\nbank = \"*\"\n").unwrap();
         assert!(every.forget.hold_of(&bank("any/bank")).is_some());
     }
@@ -165,6 +183,12 @@ mod tests {
             ("bank = \"b\"\nkeep = { day = 1 }", "did you mean \"days\"?"),
             ("bank = \"b\"\nkeep = { days = 1 }\nspeaker = \"Ann\"", "did you mean \"speakers\"?"),
             ("bank = \"b\"\nkeep = { days = 1 }\nspeakers = [\" \"]", "speakers"),
+            ("bank = \"b\"\nkeep = { days = 1 }\nwhere = {}", "nothing is named"),
+            ("bank = \"b\"\nkeep = { days = 1 }\nsession = \"s\"\nwhere = { kinds = [\"tool\"] }", "retention.where"),
+            (
+                "bank = \"b\"\nkeep = { days = 1 }\nwhere = { metadata = { path = [\"a\"], is = 1 } }",
+                "\"is\" is not known",
+            ),
         ] {
             let problem = rule(keys).unwrap_err();
             assert!(problem.contains(named), "{keys}: {problem}");

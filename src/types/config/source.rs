@@ -26,11 +26,12 @@ pub struct SourceSettings {
     /// `Europe/Berlin`.
     #[serde(default = "utc")]
     pub zone: String,
-    /// Reads only the conversations with these ids or names, from a format that holds several;
-    /// empty reads all.
+    /// Reads only the conversations with these ids or names, from a format that holds several; of
+    /// agents' transcripts, only these programs, projects and directories. Empty reads all.
     #[serde(default)]
     pub only: Vec<String>,
-    /// Chat exports: leaves out the conversations with these ids or names.
+    /// Chat exports: leaves out the conversations with these ids or names; of agents' transcripts,
+    /// these programs, projects and directories.
     #[serde(default)]
     pub except: Vec<String>,
     /// Chat exports: also reads the private channels (`private`) or the direct messages
@@ -41,8 +42,9 @@ pub struct SourceSettings {
     /// lines of `"id, handle or name" = "Name"`.
     #[serde(default)]
     pub aliases: Option<PathBuf>,
-    /// Chat exports: what is replaced in texts before anything is stored: `secrets` (e-mail
-    /// addresses, card numbers, keys and phone numbers), or regular expressions.
+    /// Chat exports: what is replaced in texts before anything is stored: `keys` (keys, tokens and
+    /// passwords), `secrets` (these, e-mail addresses, card numbers and phone numbers), or regular
+    /// expressions. Empty means `keys` for agents' transcripts, where `none` replaces nothing.
     #[serde(default)]
     pub redact: Vec<String>,
     /// Chat exports: the order of day and month where the format leaves it open; empty reads it

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AskedForm, AskedPeriod, Bank, Channel, Cues, EventTime, FlatComparison, ModelUsage, SCHEMA_VERSION, TextRange,
-    UnitId,
+    AskedForm, AskedPeriod, Bank, Channel, Cues, EventTime, FlatComparison, Metadata, ModelUsage, SCHEMA_VERSION,
+    Selector, TextRange, UnitId,
 };
 use crate::null_fields::null_as_default;
 
@@ -87,6 +87,12 @@ pub struct Question {
     /// The profile whose recall settings apply, in place of those of the pipeline file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// The turns that may be quoted. What it does not take is no candidate, and nothing is reached over it.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selector>,
+    /// Whether each excerpt of the answer has the metadata of its turn.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
+    pub metadata: bool,
 }
 
 /// A turn of the conversation in which a question is asked.
@@ -115,7 +121,15 @@ impl Question {
             walk: false,
             compare: false,
             profile: None,
+            select: None,
+            metadata: false,
         }
+    }
+
+    /// The selector of the turns that may be quoted, unless that takes all.
+    #[must_use]
+    pub fn narrowing(&self) -> Option<&Selector> {
+        self.select.as_ref().filter(|select| !select.takes_all())
     }
 }
 
@@ -328,6 +342,9 @@ pub struct Excerpt {
     /// Where a passage of a long turn lies in its text, in bytes; absent for a whole turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<TextRange>,
+    /// The metadata of its turn, if the question asks for it and the turn has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
 }
 
 /// One unit of an answer.
@@ -625,6 +642,10 @@ pub struct Evidence {
     /// What the context costs.
     #[serde(default)]
     pub tokens: ContextTokens,
+    /// What the asker asked of the assistant, quoted at the end of the context in the order of time; those of the bank's
+    /// only person where no asker is named. Absent where there is nothing, and with `recall.profile = false`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<StandingInstruction>,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub sufficiency: f64,
     /// False when nothing was found that supports the question. A hint: what is quoted may still answer it.
@@ -646,6 +667,19 @@ pub struct Evidence {
     /// are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<EvidenceNotice>,
+}
+
+/// What a person asked of the assistant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StandingInstruction {
+    /// The turn that says it.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words that say it.
+    pub text: String,
 }
 
 /// What a question names that the memory does not know.

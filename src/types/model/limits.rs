@@ -19,6 +19,11 @@ pub const MAX_NAME_BYTES: usize = 256;
 pub const MAX_ATTACHMENTS: usize = 100;
 /// Longest address of an attachment, in bytes of UTF-8.
 pub const MAX_URL_BYTES: usize = 8_192;
+/// Largest metadata of a turn, in bytes of its JSON form.
+pub const MAX_METADATA_BYTES: usize = 64 << 10;
+/// Most levels of objects and arrays in the metadata of a turn. A record holds it several levels down, and no parser
+/// here reads more than 128.
+pub const MAX_METADATA_DEPTH: usize = 32;
 /// Largest turn, in bytes of its JSON form.
 pub const MAX_TURN_BYTES: usize = 2 << 20;
 /// Longest origin and longest reason of a dead letter, in bytes of UTF-8.

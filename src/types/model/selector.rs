@@ -1,11 +1,12 @@
-//! Selects turns, to list them or to forget them.
+//! Selects turns: to ask about them, to list them, to forget them, to keep them.
 //!
-//! In: what the caller names: ids, people, times, a session, a thread. Out: whether a turn is selected. A selector that
+//! In: what the caller names: ids, people, times, sessions, a thread, conditions on metadata. Out: whether a turn is
+//! selected. A selector that
 //! names nothing is refused, so that an empty form never means everything; one that names too much is refused, too.
 //! Each name is brought into its compared form once, and a turn is compared with all of them at once: what a turn costs
 //! does not depend on how many names there are. Looks nothing up.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use schemars::JsonSchema;
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::char::is_combining_mark;
 
 use super::{
-    EventTime, FieldError, MAX_NAME_BYTES, Turn, normal_form::normal_form, unit::canonical_name,
-    unspaced::is_word_by_itself,
+    EventTime, FieldError, MAX_NAME_BYTES, MetadataCondition, PackedMetadata, SpeakerKind, Turn,
+    normal_form::normal_form, unit::canonical_name, unspaced::is_word_by_itself,
 };
 
 /// Most ids of turns of one selector.
@@ -42,12 +43,21 @@ pub struct Selector {
     /// Of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Of a session whose name begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_prefix: Option<String>,
     /// Of this thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Said by a speaker of one of these kinds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<SpeakerKind>,
     /// Those whose words hold one of these names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<String>,
+    /// Whose metadata satisfy this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<MetadataCondition>,
     /// Every turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
@@ -77,7 +87,7 @@ impl Selector {
             return Err(FieldError::new(
                 "all",
                 "nothing is named",
-                "name turns, speakers, since, until, a session, a thread or mentions, or set all",
+                "name turns, speakers, since, until, a session, a thread, kinds, mentions or metadata, or set all",
             ));
         }
         if self.all && *self != (Self { all: true, ..Self::default() }) {
@@ -89,6 +99,14 @@ impl Selector {
                 return Err(FieldError::new(field, "one of them is empty", "leave it out"));
             }
         }
+        if let Some(prefix) = &self.session_prefix {
+            let bytes = prefix.len();
+            if bytes == 0 || bytes > MAX_NAME_BYTES {
+                let problem = format!("{bytes} bytes long");
+                return Err(FieldError::new("session_prefix", problem, "give 1 to 256 bytes, or leave it out"));
+            }
+        }
+        self.metadata.as_ref().map_or(Ok(()), MetadataCondition::check)?;
         // Such a name has no words, and would be found in every text.
         if self.mentions.iter().any(|name| words(name).trim().is_empty()) {
             return Err(FieldError::new("mentions", "one of them has no letter and no digit", "give a name"));
@@ -104,6 +122,12 @@ impl Selector {
         }
     }
 
+    /// Whether it lets every turn pass: it names nothing, or everything.
+    #[must_use]
+    pub fn takes_all(&self) -> bool {
+        self.all || self.is_empty()
+    }
+
     /// Whether it names nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -114,58 +138,122 @@ impl Selector {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn compile(&self) -> Result<CompiledSelector<'_>, FieldError> {
+    pub fn compile(&self) -> Result<CompiledSelector, FieldError> {
         self.check()?;
         let mentions: Vec<String> = self.mentions.iter().map(|name| words(name)).collect();
         // A table of all transitions would take many times as much memory.
         let finder = || AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&mentions);
         let finder = (!mentions.is_empty()).then(finder).transpose();
         Ok(CompiledSelector {
-            select: self,
-            ids: self.turns.iter().map(String::as_str).collect(),
+            select: self.clone(),
+            ids: self.turns.iter().cloned().collect(),
             speakers: self.speakers.iter().map(|name| compared_form(name)).collect(),
             mentions: finder.map_err(|error| FieldError::new("mentions", error.to_string(), "name fewer"))?,
         })
     }
 }
 
+/// What a selector compares of a turn, besides its words.
+#[derive(Debug, Clone, Copy)]
+pub struct SelectableTurn<'t> {
+    /// Its id.
+    pub turn: &'t str,
+    /// Who said it.
+    pub speaker: &'t str,
+    /// What the speaker is ([`Turn::speaker_kind`]).
+    pub kind: Option<SpeakerKind>,
+    /// When it was said, in milliseconds since 1970.
+    pub unix_ms: i64,
+    /// Its session.
+    pub session: Option<&'t str>,
+    /// Its thread.
+    pub thread: Option<&'t str>,
+    /// Its metadata.
+    pub metadata: Option<&'t PackedMetadata>,
+}
+
 /// A selector whose names were brought into the form in which they are compared.
 #[derive(Debug, Clone)]
-pub struct CompiledSelector<'s> {
-    select: &'s Selector,
-    ids: HashSet<&'s str>,
+pub struct CompiledSelector {
+    select: Selector,
+    ids: HashSet<String>,
     speakers: HashSet<String>,
     /// Finds the mentioned names in the words of a text; `None` if the selector has none.
     mentions: Option<AhoCorasick>,
 }
 
-impl CompiledSelector<'_> {
+impl CompiledSelector {
+    /// The selector.
+    #[must_use]
+    pub fn selector(&self) -> &Selector {
+        &self.select
+    }
+
     /// Whether a turn is selected.
     #[must_use]
     pub fn takes(&self, turn: &Turn) -> bool {
-        let Selector { since, until, session, thread, all, .. } = self.select;
-        if *all {
+        let metadata = self.select.metadata.as_ref().and(turn.metadata.as_ref()).map(PackedMetadata::of);
+        let compared = SelectableTurn {
+            turn: &turn.turn,
+            speaker: &turn.speaker,
+            kind: turn.speaker_kind(),
+            unix_ms: turn.time.unix_ms,
+            session: turn.session.as_deref(),
+            thread: turn.thread.as_deref(),
+            metadata: metadata.as_ref(),
+        };
+        self.takes_said(&compared, self.names(&turn.speaker), || {
+            let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
+            std::iter::once(turn.text.as_str()).chain(captions).map(Cow::Borrowed).collect()
+        })
+    }
+
+    /// Whether a turn with these words, each caption apart, is selected. `names_speaker` says whether the selector
+    /// [names](Self::names) its speaker. The words are only asked for if names that they may mention decide.
+    #[must_use]
+    pub fn takes_said<'t>(
+        &self,
+        turn: &SelectableTurn<'_>,
+        names_speaker: bool,
+        texts: impl FnOnce() -> Vec<Cow<'t, str>>,
+    ) -> bool {
+        if self.select.all {
             return true;
         }
-        let at = turn.time.unix_ms;
         let names_people = !self.speakers.is_empty() || self.mentions.is_some();
-        (self.ids.is_empty() || self.ids.contains(turn.turn.as_str()))
+        self.takes_unnamed(turn) && (!names_people || names_speaker || self.is_mentioned(texts))
+    }
+
+    /// Whether a speaker is among its speakers.
+    #[must_use]
+    pub fn names(&self, speaker: &str) -> bool {
+        !self.speakers.is_empty() && self.speakers.contains(&compared_form(speaker))
+    }
+
+    /// Whether the names that words mention can decide.
+    #[must_use]
+    pub fn reads_words(&self) -> bool {
+        self.mentions.is_some()
+    }
+
+    /// Whether a turn is selected, apart from who said it and whom it mentions.
+    fn takes_unnamed(&self, turn: &SelectableTurn<'_>) -> bool {
+        let Selector { since, until, session, session_prefix, thread, kinds, metadata, .. } = &self.select;
+        let at = turn.unix_ms;
+        (self.ids.is_empty() || self.ids.contains(turn.turn))
             && since.is_none_or(|since| at >= since.unix_ms)
             && until.is_none_or(|until| at < until.unix_ms)
-            && session.as_ref().is_none_or(|session| turn.session.as_ref() == Some(session))
-            && thread.as_ref().is_none_or(|thread| turn.thread.as_ref() == Some(thread))
-            && (!names_people || self.is_said_by(turn) || self.is_mentioned(turn))
+            && session.as_deref().is_none_or(|session| turn.session == Some(session))
+            && session_prefix.as_deref().is_none_or(|start| turn.session.is_some_and(|name| name.starts_with(start)))
+            && thread.as_deref().is_none_or(|thread| turn.thread == Some(thread))
+            && (kinds.is_empty() || turn.kind.is_some_and(|kind| kinds.contains(&kind)))
+            && metadata.as_ref().is_none_or(|condition| condition.takes(turn.metadata))
     }
 
-    fn is_said_by(&self, turn: &Turn) -> bool {
-        !self.speakers.is_empty() && self.speakers.contains(&compared_form(&turn.speaker))
-    }
-
-    /// Whether the turn's words, or those of its attachments, contain a name from `mentions`.
-    fn is_mentioned(&self, turn: &Turn) -> bool {
+    /// Whether a turn's words, or those of its attachments, contain a name from `mentions`.
+    fn is_mentioned<'t>(&self, texts: impl FnOnce() -> Vec<Cow<'t, str>>) -> bool {
         let Some(mentions) = &self.mentions else { return false };
-        let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
-        std::iter::once(turn.text.as_str()).chain(captions).any(|text| mentions.is_match(&words(text)))
+        texts().iter().any(|text| mentions.is_match(&words(text)))
     }
 }
 
@@ -226,8 +314,12 @@ mod tests {
         let turns = [
             Turn { session: Some("s".to_owned()), ..turn("1", "Ann Lee", "I moved.", 1) },
             Turn { thread: Some("t".to_owned()), ..turn("2", "Bo", "ann  lee's kayak", 2) },
-            turn("3", "Bo", "Annually.", 3),
-            Turn { attachments: vec![caption], ..turn("4", "Cy", "", 4) },
+            Turn { kind: Some(SpeakerKind::Bot), ..turn("3", "Bo", "Annually.", 3) },
+            Turn {
+                attachments: vec![caption],
+                metadata: crate::model::Metadata::from_json(r#"{"a":1.0}"#),
+                ..turn("4", "Cy", "", 4)
+            },
         ];
         let selection = selector.compile().unwrap();
         turns.iter().filter(|turn| selection.takes(turn)).map(|turn| turn.turn.clone()).collect()
@@ -253,6 +345,15 @@ mod tests {
         assert_eq!(taken(&Selector { speakers: names(&["bo"]), since: at(3), ..none() }), ["3"]);
         assert_eq!(taken(&Selector { session: Some("s".to_owned()), ..none() }), ["1"]);
         assert_eq!(taken(&Selector { thread: Some("t".to_owned()), ..none() }), ["2"]);
+        let prefix = |start: &str| Some(start.to_owned());
+        assert_eq!(taken(&Selector { session_prefix: prefix("s"), ..none() }), ["1"]);
+        assert_eq!(taken(&Selector { session_prefix: prefix("so"), ..none() }), [""; 0]);
+        assert_eq!(taken(&Selector { kinds: vec![SpeakerKind::Tool, SpeakerKind::Bot], ..none() }), ["3"]);
+        let metadata = |json: &str| Some(serde_json::from_str(json).unwrap());
+        let eq = r#"{"path":["a"],"eq":1}"#;
+        assert_eq!(taken(&Selector { metadata: metadata(eq), ..none() }), ["4"]);
+        let not = format!(r#"{{"not":{eq}}}"#);
+        assert_eq!(taken(&Selector { metadata: metadata(&not), since: at(2), ..none() }), ["2", "3"]);
         let mentions = names(&["Ann"]);
         assert_eq!(taken(&Selector { mentions: mentions.clone(), ..none() }), ["2", "4"]);
         assert_eq!(taken(&Selector { mentions: mentions.clone(), since: at(3), ..none() }), ["4"], "times narrow it");
@@ -345,6 +446,9 @@ mod tests {
         wrong(Selector { all: true, turns: names(&["1"]), ..Selector::default() }, "all");
         wrong(Selector { speakers: names(&[" "]), ..Selector::default() }, "speakers");
         wrong(Selector { mentions: names(&["?!"]), ..Selector::default() }, "mentions");
+        wrong(Selector { session_prefix: Some(String::new()), ..Selector::default() }, "session_prefix");
+        let metadata = Some(MetadataCondition::All(Vec::new()));
+        wrong(Selector { metadata, ..Selector::default() }, "metadata");
         let (since, until) = (at("2024-05-02T00:00:00Z"), at("2024-05-01T00:00:00Z"));
         wrong(Selector { since, until, ..Selector::default() }, "until");
     }

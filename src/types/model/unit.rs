@@ -8,7 +8,10 @@ use std::{fmt, ops::Range};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de};
 
-use super::{Bank, EventTime, FieldError, Interval, Language, SessionId, SpeakerKind, Vector, WindowId, WindowTurn};
+use super::{
+    Bank, EventTime, FieldError, Interval, Language, RecordStatements, SessionId, SpeakerKind, Vector, WindowId,
+    WindowTurn,
+};
 
 /// The model that made a vector. Vectors of different hashes are never compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -250,6 +253,9 @@ pub struct MemoryRecord {
     pub turns: Vec<WindowTurn>,
     /// The units.
     pub units: Vec<Unit>,
+    /// What its turns state that lasts; absent in a record that was never searched for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statements: Option<RecordStatements>,
 }
 
 /// What follows the extractor's name in a record that lacks units: turns of its window were forgotten, and the window

@@ -11,6 +11,7 @@ from .client import RippleMem
 from .context import QuotedTurn, read_context
 from .errors import (
     BusyError,
+    ConflictError,
     DeniedError,
     InvalidError,
     RippleMemError,
@@ -23,6 +24,7 @@ from .forms import (
     BankEvent,
     Citation,
     CountedBanks,
+    Deletion,
     Diff,
     Digest,
     Edge,
@@ -46,8 +48,12 @@ from .forms import (
     Piece,
     Point,
     Position,
+    Profile,
+    ProfileLine,
     Receipt,
     Selector,
+    Session,
+    Sessions,
     Status,
     Step,
     TokenView,
@@ -57,6 +63,7 @@ from .forms import (
     UnitView,
     Written,
 )
+from .names import bank_name
 from .tools import TOOLS, call_tool
 
 __all__ = [
@@ -67,7 +74,9 @@ __all__ = [
     "BankEvent",
     "BusyError",
     "Citation",
+    "ConflictError",
     "CountedBanks",
+    "Deletion",
     "DeniedError",
     "Diff",
     "Digest",
@@ -92,12 +101,16 @@ __all__ = [
     "Notice",
     "Piece",
     "Point",
+    "Profile",
+    "ProfileLine",
     "Receipt",
     "Selector",
     "Position",
     "QuotedTurn",
     "RippleMem",
     "RippleMemError",
+    "Session",
+    "Sessions",
     "Status",
     "Step",
     "TokenView",
@@ -108,6 +121,7 @@ __all__ = [
     "UnknownBankError",
     "UnreachableError",
     "Written",
+    "bank_name",
     "call_tool",
     "read_context",
 ]

@@ -8,14 +8,13 @@ from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
 
-import httpx
-
-from .calls import Call, Calls, Circumstances, T, together
+from .calls import Call, Calls, Circumstances, T, joined
 from .following import SILENCE, Events, Following, Happening, S, Stream
 from .forms import (
     Answer,
     BankEvent,
     CountedBanks,
+    Deletion,
     Diff,
     Digest,
     Evidence,
@@ -27,8 +26,10 @@ from .forms import (
     HeldTurns,
     History,
     Piece,
+    Profile,
     Receipt,
     Selector,
+    Sessions,
     Status,
     TokenView,
     Turn,
@@ -42,6 +43,7 @@ from .transport import (
     arguments,
     headers,
     holder_of,
+    httpx,
     pause,
     read,
     refused,
@@ -54,20 +56,31 @@ from .transport import (
 class AsyncRippleMem:
     """A memory behind a service.
 
-    ``url`` is where the service listens. ``bank`` is that of calls that name none. ``token`` is shown
-    with every request; without it, the environment variable ``RIPPLEMEM_TOKEN``. Use one client in
-    one event loop.
+    ``url`` is where the service listens, such as ``http://127.0.0.1:8321``. ``bank`` is that of calls that
+    name none. ``token`` is shown with every request; without it, the environment variable
+    ``RIPPLEMEM_TOKEN``. Use one client in one event loop.
     """
 
     def __init__(self, url: str, *, bank: Optional[str] = None, token: Optional[str] = None) -> None:
         self._calls = Calls(bank)
         self._http = httpx.AsyncClient(base_url=address(url), headers=headers(token))
 
-    async def remember(self, *turns: Turn, bank: Optional[str] = None) -> Optional[Written]:
-        """Writes turns; they are durable on return. None where there was no turn."""
+    async def remember(
+        self,
+        *turns: Union[Turn, Deletion],
+        together: bool = False,
+        wait: float = 0.0,
+        bank: Optional[str] = None,
+    ) -> Optional[Written]:
+        """Writes turns; they are durable on return. None where there was no turn.
+
+        With ``together`` all of them are written at once or none is: at most 1,000, which one request holds. ``wait``
+        are seconds until answers and lists reflect them. A call with an ``expected_version`` is not sent again by
+        itself when its answer is lost: read the turn then.
+        """
         written: Optional[Written] = None
-        for call in self._calls.remember(turns, bank):
-            written = together(written, await self._send(call))
+        for call in self._calls.remember(turns, bank, together, wait):
+            written = joined(written, await self._send(call))
         return written
 
     async def end_session(self, session: str, *, bank: Optional[str] = None) -> Written:
@@ -87,6 +100,8 @@ class AsyncRippleMem:
         most_tokens: Optional[int] = None,
         profile: Optional[str] = None,
         compare: bool = False,
+        where: Optional[Selector] = None,
+        metadata: bool = False,
         timeout: float = 10.0,
     ) -> Evidence:
         """The evidence for a question.
@@ -96,9 +111,9 @@ class AsyncRippleMem:
         the speaker who says "I". ``said_before`` are the last turns of the
         running conversation, as pairs of speaker and words. The context has at most ``most_tokens``.
         ``profile`` names the profile whose recall settings apply. With ``compare``, ``flat`` has rankings without
-        the graph.
+        the graph. ``where``: only these turns are evidence. With ``metadata`` each excerpt has that of its turn.
         """
-        circumstances = Circumstances(asked_at, asker, said_before, most_tokens, profile, compare)
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens, profile, compare, where, metadata)
         return await self._send(self._calls.ask(question, bank, after, as_of, circumstances, timeout))
 
     async def explain(
@@ -114,6 +129,7 @@ class AsyncRippleMem:
         asker: Optional[str] = None,
         said_before: Sequence[tuple[str, str]] = (),
         most_tokens: Optional[int] = None,
+        where: Optional[Selector] = None,
         timeout: float = 10.0,
     ) -> Explanation:
         """Why the answer to a question quotes a turn, or why not.
@@ -121,7 +137,7 @@ class AsyncRippleMem:
         What is asked about is a turn, by its id, or a ``unit``, as evidence names it; with ``part``, only the part
         with that index among the parts of its unit. The rest is as for ``ask``.
         """
-        circumstances = Circumstances(asked_at, asker, said_before, most_tokens)
+        circumstances = Circumstances(asked_at, asker, said_before, most_tokens, where=where)
         call = self._calls.explain(question, turn, unit, part, bank, as_of, circumstances, timeout)
         return await self._send(call)
 
@@ -163,13 +179,15 @@ class AsyncRippleMem:
         *,
         bank: Optional[str] = None,
         asked_at: Optional[Union[datetime, str]] = None,
+        where: Optional[Selector] = None,
+        metadata: bool = False,
     ) -> AsyncIterator[Followed]:
-        """The evidence now, and again whenever it changed; without end.
+        """The evidence now, and again whenever it changes; without end.
 
-        A connection that breaks off is made again. It ends with an error where the token ends, or the bank
-        cannot be asked.
+        ``where`` and ``metadata`` are as for ``ask``. A connection that breaks off is made again. It ends with an error
+        where the token ends, or the bank cannot be asked.
         """
-        return self._follow(Following(question, self._calls.bank(bank), asked_at))
+        return self._follow(Following(question, self._calls.bank(bank), asked_at, where, metadata))
 
     def events(self, bank: Optional[str] = None) -> AsyncIterator[BankEvent]:
         """What happens in a bank from now on, each event once; without end.
@@ -206,9 +224,36 @@ class AsyncRippleMem:
         """
         return await self._send(self._calls.diff(start, end, bank))
 
-    async def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
-        """Deletes a turn, and waits until no answer reflects it."""
-        return await self._send(self._calls.forget(turn, bank, wait))
+    async def profile(
+        self,
+        person: Optional[str] = None,
+        *,
+        kinds: Sequence[str] = (),
+        past: bool = False,
+        as_of: Optional[str] = None,
+        most_tokens: Optional[int] = None,
+        bank: Optional[str] = None,
+    ) -> Profile:
+        """What persons said that lasts: instructions, preferences, facts and plans, each with its turns.
+
+        ``kinds`` are some of ``instruction``, ``preference``, ``fact`` and ``plan``; ``past`` shows superseded lines
+        and plans whose time has passed, too.
+        """
+        return await self._send(self._calls.profile(person, kinds, past, as_of, most_tokens, bank))
+
+    async def forget(
+        self,
+        turn: str,
+        *,
+        expected_version: Optional[int] = None,
+        bank: Optional[str] = None,
+        wait: float = 10.0,
+    ) -> Forgotten:
+        """Deletes a turn, and waits until no answer reflects it.
+
+        With ``expected_version`` only where the present version is that one; otherwise it is a ``ConflictError``.
+        """
+        return await self._send(self._calls.forget(turn, bank, expected_version, wait))
 
     async def forget_turns(
         self,
@@ -235,10 +280,31 @@ class AsyncRippleMem:
         *,
         before: Optional[str] = None,
         limit: int = 20,
+        order: str = "latest",
         bank: Optional[str] = None,
     ) -> HeldTurns:
-        """The turns of a bank, the latest first; ``before`` is the ``next`` of an earlier list."""
-        return await self._send(self._calls.turns(select, before, limit, bank))
+        """The turns of a bank, the ``latest`` or the ``oldest`` first; ``before`` is the ``next`` of an earlier list."""
+        return await self._send(self._calls.turns(select, before, limit, order, bank))
+
+    async def sessions(
+        self,
+        *,
+        prefix: Optional[str] = None,
+        start: Optional[str] = None,
+        limit: int = 100,
+        bank: Optional[str] = None,
+    ) -> Sessions:
+        """The conversations of a bank, by name; ``start`` is the ``next`` of an earlier list."""
+        return await self._send(self._calls.sessions(prefix, start, limit, bank))
+
+    async def name_session(
+        self, session: str, title: str, *, bank: Optional[str] = None, wait: float = 10.0
+    ) -> None:
+        """Gives a conversation a title, and waits until lists have it; an empty one removes it.
+
+        ``forget_turns(Selector(session=…))`` forgets a conversation, and its title with it.
+        """
+        await self._send(self._calls.name_session(session, title, bank, wait))
 
     async def banks(self) -> list[str]:
         """The banks that hold something, as far as the token reaches."""
@@ -295,7 +361,7 @@ class AsyncRippleMem:
             try:
                 response = await self._http.request(**arguments(call, holder))
             except httpx.TransportError as error:
-                seconds = pause(error, attempt)
+                seconds = pause(error, attempt, call.once)
                 if seconds is None:
                     raise unreachable(holder or url, error) from error
                 # It may have ended: the service knows who holds the bank then.
@@ -305,7 +371,7 @@ class AsyncRippleMem:
                 if elsewhere is not None and holder is None:
                     holder = elsewhere
                     continue
-                seconds = pause(response, attempt)
+                seconds = pause(response, attempt, call.once)
                 if seconds is None:
                     return read(call, response)
             await asyncio.sleep(seconds)

@@ -17,6 +17,7 @@ from .errors import InvalidError
 from .forms import (
     Answer,
     CountedBanks,
+    Deletion,
     Diff,
     Digest,
     Evidence,
@@ -27,8 +28,10 @@ from .forms import (
     HeldTurns,
     History,
     Json,
+    Profile,
     Receipt,
     Selector,
+    Sessions,
     Status,
     TokenView,
     Turn,
@@ -42,7 +45,9 @@ from .forms import (
     graph,
     held_turn,
     history,
+    profile,
     receipt,
+    sessions,
     time_text,
     token_view,
     unit_view,
@@ -73,6 +78,8 @@ class Call(Generic[T]):
     body: Optional[Json] = None
     query: dict[str, str] = field(default_factory=dict)
     timeout: float = TIMEOUT
+    #: Whether a request that may have been carried out must not be sent again.
+    once: bool = False
 
 
 @dataclass
@@ -85,6 +92,9 @@ class Circumstances:
     most_tokens: Optional[int] = None
     profile: Optional[str] = None
     compare: bool = False
+    where: Optional[Selector] = None
+    metadata: bool = False
+    near: Optional[int] = None
 
     def fields(self) -> Json:
         """Those that are given, as the service takes them."""
@@ -101,6 +111,12 @@ class Circumstances:
             given["profile"] = self.profile
         if self.compare:
             given["compare"] = True
+        if self.where is not None:
+            given["where"] = self.where.fields()
+        if self.metadata:
+            given["metadata"] = True
+        if self.near is not None:
+            given["near"] = self.near
         return given
 
 
@@ -121,23 +137,45 @@ class Calls:
             raise ValueError("no bank; name one in the call or when the client is made")
         return name
 
-    def remember(self, turns: Iterable[Turn], bank: Optional[str]) -> list[Call[Written]]:
-        """Calls that write turns, each as many as one request takes."""
-        name = self.bank(bank)
-        return [self._put(name, part) for part in _parts(turn.to_json(name) for turn in turns)]
+    def remember(
+        self, turns: Iterable[Union[Turn, Deletion]], bank: Optional[str], together: bool, wait: float
+    ) -> list[Call[Written]]:
+        """Calls that write turns, each as many as one request takes; one call where they belong together.
+
+        The service takes a condition alone, or with what is written together.
+        """
+        name, wanted = self.bank(bank), list(turns)
+        conditional = any(turn.expected_version is not None for turn in wanted)
+        together = together or (conditional and len(wanted) > 1)
+        parts = list(_parts(turn.to_json(name) for turn in wanted))
+        if together and len(parts) > 1:
+            raise InvalidError(
+                f"remember: {len(wanted)} records are more than one request holds ({MOST_TURNS:,} turns, "
+                f"{MOST_BYTES >> 20} MiB), so they cannot be written together; write fewer at once"
+            )
+        return [self._put(name, part, together, wait, conditional) for part in parts]
 
     def end_session(self, session: str, bank: Optional[str]) -> Call[Written]:
         """A conversation has ended: its open window closes."""
         name = self.bank(bank)
         return self._put(name, [{"type": "session_end", "bank": name, "session": session}])
 
-    def _put(self, bank: str, records: list[Json]) -> Call[Written]:
+    def _put(
+        self, bank: str, records: list[Json], together: bool = False, wait: float = 0.0, once: bool = False
+    ) -> Call[Written]:
         def read(raw: Json) -> Written:
             if raw["after"]:
                 self._after[bank] = raw["after"]
-            return Written(raw["after"], raw["turns"], raw.get("not_kept", 0), tuple(raw.get("forgotten", ())))
+            forgotten, stale = (tuple(raw.get(name, ())) for name in ("forgotten", "stale"))
+            more = (raw.get("versions", {}), stale, raw.get("reflected", False))
+            return Written(raw["after"], raw["turns"], raw.get("not_kept", 0), forgotten, *more)
 
-        return Call("POST", "/v1/turns", read, body={"turns": records})
+        body: Json = {"turns": records}
+        if together:
+            body["together"] = True
+        if wait > 0:
+            body["wait_ms"] = int(wait * 1000)
+        return Call("POST", "/v1/turns", read, body=body, timeout=TIMEOUT + wait + MARGIN, once=once)
 
     def ask(
         self,
@@ -216,7 +254,25 @@ class Calls:
             query["to"] = end
         return Call("GET", "/v1/diff", diff, query=query)
 
-    def forget(self, turn: str, bank: Optional[str], wait: float) -> Call[Forgotten]:
+    def profile(
+        self,
+        person: Optional[str],
+        kinds: Sequence[str],
+        past: bool,
+        as_of: Optional[str],
+        most_tokens: Optional[int],
+        bank: Optional[str],
+    ) -> Call[Profile]:
+        """What persons said that lasts."""
+        given = {"person": person, "as_of": as_of, "most_tokens": None if most_tokens is None else str(most_tokens)}
+        query = {"bank": self.bank(bank), **{name: value for name, value in given.items() if value is not None}}
+        if kinds:
+            query["kinds"] = ",".join(kinds)
+        if past:
+            query["past"] = "true"
+        return Call("GET", "/v1/profile", profile, query=query)
+
+    def forget(self, turn: str, bank: Optional[str], expected_version: Optional[int], wait: float) -> Call[Forgotten]:
         """Deletes a turn, and waits until no answer reflects it."""
         name = self.bank(bank)
 
@@ -227,6 +283,8 @@ class Calls:
             )
 
         query = {"bank": name, "turn": turn, "wait_ms": str(max(0, int(wait * 1000)))}
+        if expected_version is not None:
+            query["expected_version"] = str(expected_version)
         return Call("DELETE", "/v1/turns", read, query=query, timeout=wait + MARGIN)
 
     def forget_turns(
@@ -251,7 +309,7 @@ class Calls:
                 raw.get("dead_letters", 0),
             )
 
-        body: Json = {"bank": name, "select": select.fields(), "wait_ms": max(0, int(wait * 1000))}
+        body: Json = {"bank": name, "where": select.fields(), "wait_ms": max(0, int(wait * 1000))}
         if dry_run:
             body["dry_run"] = True
         if confirm is not None:
@@ -267,22 +325,39 @@ class Calls:
 
         return Call("GET", "/v1/forgets", read, query={} if bank is None else {"bank": bank})
 
-    def turns(self, select: Selector, before: Optional[str], limit: int, bank: Optional[str]) -> Call[HeldTurns]:
-        """The turns of a bank, the latest first."""
-        if len(select.speakers) > 1 or len(select.mentions) > 1 or select.turns:
-            raise InvalidError("turns are listed by one speaker, one name in mentions, a time, a session or a thread")
-        fields = select.fields()
-        query = {"bank": self.bank(bank), "limit": str(limit)}
-        query.update({name: fields[name] for name in ("since", "until", "session", "thread") if name in fields})
-        query.update({"speaker": speaker for speaker in select.speakers})
-        query.update({"mentions": name for name in select.mentions})
+    def turns(
+        self, select: Selector, before: Optional[str], limit: int, order: str, bank: Optional[str]
+    ) -> Call[HeldTurns]:
+        """The turns of a bank, in order of their time."""
+        body: Json = {"bank": self.bank(bank), "limit": limit, "order": order}
+        where = select.fields()
+        if where:
+            body["where"] = where
         if before is not None:
-            query["before"] = before
+            body["before"] = before
 
         def read(raw: Json) -> HeldTurns:
             return HeldTurns(tuple(held_turn(turn) for turn in raw["turns"]), raw["more"], raw.get("next"))
 
-        return Call("GET", "/v1/turns", read, query=query)
+        return Call("POST", "/v1/turns/list", read, body=body)
+
+    def sessions(
+        self, prefix: Optional[str], start: Optional[str], limit: int, bank: Optional[str]
+    ) -> Call[Sessions]:
+        """The conversations of a bank."""
+        query = {"bank": self.bank(bank), "limit": str(limit)}
+        query.update({name: text for name, text in (("prefix", prefix), ("from", start)) if text})
+        return Call("GET", "/v1/sessions", sessions, query=query)
+
+    def name_session(self, session: str, title: str, bank: Optional[str], wait: float) -> Call[None]:
+        """Gives a conversation a title."""
+        name = self.bank(bank)
+
+        def read(raw: Json) -> None:
+            self._after[name] = raw["after"]
+
+        body: Json = {"bank": name, "session": session, "title": title, "wait_ms": max(0, int(wait * 1000))}
+        return Call("PUT", "/v1/sessions", read, body=body, timeout=wait + MARGIN)
 
     def banks(self) -> Call[list[str]]:
         """The banks that hold something."""
@@ -310,12 +385,18 @@ class Calls:
         )
 
 
-def together(before: Optional[Written], last: Written) -> Written:
+def joined(before: Optional[Written], last: Written) -> Written:
     """Two writes as one: the turns of both, and where the last ones lie."""
     if before is None:
         return last
     return Written(
-        last.after, before.turns + last.turns, before.not_kept + last.not_kept, before.forgotten + last.forgotten
+        last.after,
+        before.turns + last.turns,
+        before.not_kept + last.not_kept,
+        before.forgotten + last.forgotten,
+        {**before.versions, **last.versions},
+        before.stale + last.stale,
+        last.reflected,
     )
 
 

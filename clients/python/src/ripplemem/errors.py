@@ -29,6 +29,18 @@ class UnknownBankError(RippleMemError):
     """The bank holds nothing, so there is nothing to list, count or follow. ``ask`` answers with a ``notice``."""
 
 
+class ConflictError(RippleMemError):
+    """A condition did not hold, so nothing was written.
+
+    ``turn`` names the record with ``expected_version``, ``version`` is the present version of that turn: 0 where it is
+    absent or deleted.
+    """
+
+    def __init__(self, message: str, turn: str, version: int) -> None:
+        super().__init__(message, "conflict", 409)
+        self.turn, self.version = turn, version
+
+
 class DeniedError(RippleMemError):
     """No token, a wrong one, or one without this right or bank."""
 
@@ -45,6 +57,8 @@ def of_problem(status: int, problem: dict[str, object], text: str) -> RippleMemE
     """The error of a problem (RFC 9457), or of a response that is none."""
     code = str(problem.get("code", "failed"))
     message = str(problem.get("detail") or f"HTTP {status}: {text[:200]}")
+    if code == "conflict":
+        return ConflictError(message, str(problem.get("turn", "")), int(str(problem.get("version", 0))))
     if code == "unknown_bank":
         kind: type[RippleMemError] = UnknownBankError
     elif status in (401, 403):

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Generic, Optional, TypeVar, Union
 
 from .errors import BusyError, of_problem
-from .forms import BankEvent, Followed, Json, followed, time_text
+from .forms import BankEvent, Followed, Json, Selector, followed, time_text
 
 #: What a follower is given.
 S = TypeVar("S")
@@ -97,10 +97,21 @@ class Stream(Generic[S]):
 class Following(Stream[Followed]):
     """What a follower has received of one question."""
 
-    def __init__(self, question: str, bank: str, asked_at: Optional[Union[datetime, str]]) -> None:
+    def __init__(
+        self,
+        question: str,
+        bank: str,
+        asked_at: Optional[Union[datetime, str]],
+        where: Optional[Selector],
+        metadata: bool,
+    ) -> None:
         query = {"bank": bank, "text": question}
         if asked_at is not None:
             query["asked_at"] = time_text(asked_at)
+        if where is not None:
+            query["where"] = json.dumps(where.fields())
+        if metadata:
+            query["metadata"] = "true"
         super().__init__("/v1/subscribe", query)
         self._whole: list[Json] = []
         self._units: list[Json] = []

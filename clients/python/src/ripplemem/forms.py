@@ -28,7 +28,12 @@ class Turn:
 
     ``turn`` is its id, unique in the bank: the same id, version and content again changes nothing, a higher
     ``version`` replaces it. ``time`` is when it was said, with its zone. ``kind`` says what the speaker is:
-    ``person``, ``assistant``, ``tool`` or ``bot``.
+    ``person``, ``assistant``, ``tool`` or ``bot``. ``metadata`` is a JSON object of at most 64 KiB, kept with the turn
+    exactly as it is. A turn with ``recall=False`` is kept, listed and forgotten like any other, and never quoted.
+
+    With ``version="next"`` the service chooses the version: one above the present, unless the content is the same.
+    With ``expected_version`` the turn is written only where the present version is that one, or, with 0, where the
+    turn is absent or deleted; otherwise it is a ``ConflictError``.
     """
 
     turn: str
@@ -38,9 +43,12 @@ class Turn:
     session: Optional[str] = None
     thread: Optional[str] = None
     reply_to: Optional[str] = None
-    version: int = 0
+    version: Union[int, str] = 0
     attachments: tuple[Json, ...] = ()
     kind: Optional[str] = None
+    metadata: Optional[Json] = None
+    recall: bool = True
+    expected_version: Optional[int] = None
 
     def to_json(self, bank: str) -> Json:
         """The record of the turn."""
@@ -53,12 +61,35 @@ class Turn:
             "text": self.text,
             "time": time_text(self.time),
         }
-        for name in ("kind", "session", "thread", "reply_to"):
+        for name in ("kind", "session", "thread", "reply_to", "metadata", "expected_version"):
             value = getattr(self, name)
             if value is not None:
                 record[name] = value
         if self.attachments:
             record["attachments"] = list(self.attachments)
+        if not self.recall:
+            record["recall"] = False
+        return record
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A deletion among turns that are written, such as those of ``remember(…, together=True)``.
+
+    Without ``version`` no later turn has this id again; with one, a turn of a higher version has. ``expected_version``
+    is that of a ``Turn``. ``forget`` also waits until no answer reflects the turn.
+    """
+
+    turn: str
+    version: Optional[Union[int, str]] = None
+    expected_version: Optional[int] = None
+
+    def to_json(self, bank: str) -> Json:
+        """The record of the deletion."""
+        record: Json = {"type": "deletion", "bank": bank, "turn": self.turn}
+        for name in ("version", "expected_version"):
+            if getattr(self, name) is not None:
+                record[name] = getattr(self, name)
         return record
 
 
@@ -68,12 +99,19 @@ class Written:
 
     ``not_kept``: how many of them are not kept, because turns with their ids were forgotten before; ``forgotten`` are
     these ids, at most 100 of each request. To keep such a turn all the same, send it with another id.
+
+    ``versions``: the version of each turn that named ``version="next"`` or a condition. ``stale``: the ids of those that
+    changed nothing, because a newer version or a deletion stands; of turns without both it is known with ``wait``.
+    ``reflected``: answers and lists reflect all of them.
     """
 
     after: str
     turns: int
     not_kept: int = 0
     forgotten: tuple[str, ...] = ()
+    versions: dict[str, int] = field(default_factory=dict)
+    stale: tuple[str, ...] = ()
+    reflected: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,8 +119,12 @@ class Selector:
     """Which turns of a bank: a turn must fit each field that is set.
 
     ``since`` and ``until`` are times at which they were said, from the first one on and before the second one.
-    ``mentions`` are turns whose words hold one of these names; with ``speakers``, those of either. ``everything``
-    stands alone.
+    ``mentions`` are turns whose words hold one of these names; with ``speakers``, those of either. ``kinds`` are
+    ``person``, ``assistant``, ``tool`` and ``bot``. ``everything`` stands alone.
+
+    ``metadata`` is a condition: ``{"path": ["a", "b"], "eq": value}``, with ``in``, ``gt``, ``gte``, ``lt``, ``lte``,
+    ``has`` or ``exists`` in place of ``eq``; or ``{"all": [...]}``, ``{"any": [...]}`` or ``{"not": condition}``. A key
+    that is missing and a value of another type fit none of them but ``{"exists": False}``, and ``not`` turns that round.
     """
 
     turns: Sequence[str] = ()
@@ -93,20 +135,30 @@ class Selector:
     thread: Optional[str] = None
     mentions: Sequence[str] = ()
     everything: bool = False
+    session_prefix: Optional[str] = None
+    kinds: Sequence[str] = ()
+    metadata: Optional[Json] = None
 
     def fields(self) -> Json:
         """Its JSON form."""
         times = {"since": self.since, "until": self.until}
         fields: Json = {name: time_text(time) for name, time in times.items() if time is not None}
-        fields.update({name: text for name, text in (("session", self.session), ("thread", self.thread)) if text})
-        lists = (("turns", self.turns), ("speakers", self.speakers), ("mentions", self.mentions))
+        texts = (("session", self.session), ("thread", self.thread), ("session_prefix", self.session_prefix))
+        fields.update({name: text for name, text in texts if text})
+        lists = (("turns", self.turns), ("speakers", self.speakers), ("mentions", self.mentions), ("kinds", self.kinds))
         fields.update({name: list(values) for name, values in lists if values})
+        if self.metadata is not None:
+            fields["metadata"] = self.metadata
         return {**fields, "all": True} if self.everything else fields
 
 
 @dataclass(frozen=True)
 class HeldTurn:
-    """A turn as the memory holds it; ``short`` may stand for its id."""
+    """A turn as the memory holds it; ``short`` may stand for its id.
+
+    ``stored_ms`` and ``first_stored_ms``: when this version and the first one of the turn entered the log, in
+    milliseconds since 1970.
+    """
 
     turn: str
     short: str
@@ -114,11 +166,42 @@ class HeldTurn:
     time: str
     text: str
     session: Optional[str] = None
+    kind: Optional[str] = None
+    thread: Optional[str] = None
+    reply_to: Optional[str] = None
+    attachments: tuple[Json, ...] = ()
+    version: int = 0
+    metadata: Optional[Json] = None
+    recall: bool = True
+    stored_ms: Optional[int] = None
+    first_stored_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """A conversation of a bank: how many turns it has, and when the first and the last were said, in RFC 3339.
+
+    One that has only a title has no turns, and neither time.
+    """
+
+    session: str
+    turns: int
+    first: Optional[str] = None
+    last: Optional[str] = None
+    title: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Conversations of a list, by name. ``next``: where the list goes on, None at its end."""
+
+    sessions: tuple[Session, ...]
+    next: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class HeldTurns:
-    """Turns of a list, the latest first. ``next``: where the list goes on, None at its end."""
+    """Turns of a list, in its order. ``next``: where the list goes on, None at its end."""
 
     turns: tuple[HeldTurn, ...]
     more: int
@@ -184,7 +267,15 @@ class ForgottenTurns:
 
 def held_turn(raw: Json) -> HeldTurn:
     """Reads a turn of a list."""
-    return HeldTurn(raw["turn"], raw["short"], raw["speaker"], raw["time"], raw["text"], raw.get("session"))
+    known = {name.name: raw[name.name] for name in fields(HeldTurn) if raw.get(name.name) is not None}
+    return HeldTurn(**{**known, "attachments": tuple(raw.get("attachments") or ())})
+
+
+def sessions(raw: Json) -> Sessions:
+    """Reads a list of conversations."""
+    names = [name.name for name in fields(Session)]
+    listed = (Session(**{name: one[name] for name in names if name in one}) for one in raw["sessions"])
+    return Sessions(tuple(listed), raw.get("next"))
 
 
 @dataclass(frozen=True)
@@ -214,12 +305,13 @@ class Position:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Words of a turn, as they were said."""
+    """Words of a turn, as they were said; ``metadata`` is that of the turn, where the question asks for it."""
 
     turn: str
     speaker: str
     said_at: str
     text: str
+    metadata: Optional[Json] = None
 
 
 @dataclass(frozen=True)
@@ -560,6 +652,43 @@ class Diff:
 
 
 @dataclass(frozen=True)
+class ProfileLine:
+    """A line of a profile.
+
+    ``kind`` is ``instruction``, ``preference``, ``fact`` or ``plan``. ``turns`` say it, in the order of time, the last
+    one with the words of ``text``. ``open``: of a plan, whether its time has not passed. ``superseded_by`` has the
+    ``turn``, ``said_at`` and ``text`` of what superseded it, None where it holds.
+    """
+
+    kind: str
+    speaker: str
+    relation: str
+    object: str
+    text: str
+    said_at: str
+    since: str
+    turns: tuple[str, ...]
+    subject: Optional[str] = None
+    negated: bool = False
+    time: Optional[Json] = None
+    open: Optional[bool] = None
+    superseded_by: Optional[Json] = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What persons of a bank said that lasts. ``text`` is the same for a prompt; ``left_out`` lines had no room in it."""
+
+    bank: str
+    person: Optional[str]
+    lines: tuple[ProfileLine, ...]
+    text: str
+    tokens: int
+    left_out: int
+    reflects: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
 class TokenView:
     """What the token gives. ``name`` is None where no token is asked for; ``*`` in ``banks`` is every bank."""
 
@@ -608,7 +737,7 @@ def _flat(raw: Json) -> Flat:
 
 
 def _excerpts(raw: list[Json]) -> tuple[Excerpt, ...]:
-    return tuple(Excerpt(e["turn"], e["speaker"], e["said_at"], e["text"]) for e in raw)
+    return tuple(Excerpt(e["turn"], e["speaker"], e["said_at"], e["text"], e.get("metadata")) for e in raw)
 
 
 def _followed_unit(raw: Json, parts: str = "excerpts") -> FollowedUnit:
@@ -671,6 +800,17 @@ def diff(raw: Json) -> Diff:
     units = (_graph_units(raw[name]) for name in ("units_added", "units_removed"))
     edges = (_graph_edges(raw[name]) for name in ("edges_added", "edges_removed"))
     return Diff(raw["bank"], raw["from"], raw["to"], *units, *edges, raw["skipped"], raw.get("forgotten", 0))
+
+
+def profile(raw: Json) -> Profile:
+    """Reads what persons said that lasts."""
+    names = [name.name for name in fields(ProfileLine) if name.name != "turns"]
+    lines = tuple(
+        ProfileLine(turns=tuple(line["turns"]), **{name: line[name] for name in names if name in line})
+        for line in raw["lines"]
+    )
+    reflects = tuple(_position(at) for at in raw["reflects"])
+    return Profile(raw["bank"], raw.get("person"), lines, raw["text"], raw["tokens"], raw["left_out"], reflects)
 
 
 def counted_banks(raw: Json) -> CountedBanks:

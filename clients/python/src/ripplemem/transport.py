@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 from typing import Any, Optional, Union
 
-import httpx
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    # Frameworks bring this successor of httpx, which has the same calls.
+    if error.name != "httpx" or importlib.util.find_spec("httpx2") is None:
+        raise
+    import httpx2 as httpx
 
 from .calls import Call, T
 from .errors import RippleMemError, UnreachableError, of_problem
@@ -72,13 +79,18 @@ def holder_of(response: httpx.Response, url: httpx.URL) -> Optional[str]:
     return holder if url.scheme == "http" or holder.startswith("https://") else None
 
 
-def pause(result: Union[httpx.Response, httpx.TransportError], attempt: int) -> Optional[float]:
-    """Seconds until a request is sent again; None where it is not."""
+def pause(
+    result: Union[httpx.Response, httpx.TransportError], attempt: int, once: bool = False
+) -> Optional[float]:
+    """Seconds until a request is sent again; None where it is not.
+
+    One that is to be carried out ``once`` is sent again only where it surely was not carried out.
+    """
     if attempt >= RETRIES or isinstance(result, httpx.TimeoutException):
         return None
     if isinstance(result, httpx.TransportError):
-        return 0.2 * 2.0**attempt
-    if result.status_code not in (429, 503):
+        return None if once and not isinstance(result, httpx.ConnectError) else 0.2 * 2.0**attempt
+    if result.status_code not in ((429,) if once else (429, 503)):
         return None
     asked = result.headers.get("Retry-After", "")
     return min(float(asked) if asked.isdigit() else 1.0, LONGEST_PAUSE)

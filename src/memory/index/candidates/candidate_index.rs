@@ -22,10 +22,11 @@ use super::{
     scratch_buffers::ScratchBuffers,
     stem_postings::{PartChange, StemPostings, WordWindowChange},
 };
+use crate::index::id_hasher::IdHasher;
 use crate::index::{
     lexical::{greeting_index::GreetingPostings, term_analyzer::TermBagSlice, word_window::WordWindow},
     memory_footprint::{map_bytes, tree_bytes, vec_bytes},
-    units::{association_score::NameKey, live_unit::IdHasher},
+    units::association_score::NameKey,
     vectors::kernel::{self, AHEAD},
 };
 use types::{model::EventTime, shrinkable_collection::push_sparingly};

@@ -165,7 +165,7 @@ impl CandidateSelection {
         for slot in &best {
             self.is_candidate.insert(*slot);
         }
-        let linked: Vec<PartSlot> = anchors.into_iter().flat_map(linked).collect();
+        let linked: Vec<PartSlot> = anchors.into_iter().flat_map(linked).filter(|slot| asked.takes(*slot)).collect();
         let others = linked.iter().filter(|slot| self.is_candidate.insert(**slot)).count();
         // Linked parts replace the last of the best, so that edges add no work. A part that is itself linked stays.
         let most = asked.wanted.saturating_sub(others).max(SCALE_PARTS);
@@ -173,7 +173,7 @@ impl CandidateSelection {
             best.iter().take(most).chain(&by_words).copied().chain(linked).chain(near).collect();
         self.is_candidate.clear(index.slots());
         // Beyond the ends of a session there are no valid slots.
-        chosen.retain(|slot| self.is_candidate.insert(*slot));
+        chosen.retain(|slot| asked.takes(*slot) && self.is_candidate.insert(*slot));
         self.candidates = index.in_order(&chosen);
         let mut listed = std::mem::take(&mut self.scratch.listed);
         listed.clear(index.slots());

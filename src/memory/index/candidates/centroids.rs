@@ -7,10 +7,11 @@
 use std::{borrow::Cow, collections::HashMap, hash::BuildHasherDefault};
 
 use super::indexed_part::{NONE, PartSlot};
+use crate::index::id_hasher::IdHasher;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
     probes::FixedVector,
-    units::live_unit::{IdHasher, PartVectors},
+    units::live_unit::PartVectors,
     vectors::{
         kernel::{quantise, signs},
         vector_codes::{CodeScale, VectorCodes},

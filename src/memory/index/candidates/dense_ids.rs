@@ -5,10 +5,8 @@
 
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
-use crate::index::{
-    memory_footprint::{map_bytes, vec_bytes},
-    units::live_unit::IdHasher,
-};
+use crate::index::id_hasher::IdHasher;
+use crate::index::memory_footprint::{map_bytes, vec_bytes};
 
 /// Numbers by key.
 #[derive(Debug, Default)]

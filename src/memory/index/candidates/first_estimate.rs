@@ -284,23 +284,40 @@ impl FirstEstimate {
                 *estimate += speakers.get(*speaker as usize).copied().unwrap_or_default();
             }
         }
+        // What may not be chosen keeps its estimate, since it still lends a share of it to the parts around it.
+        let without = |scores: &mut [f32]| {
+            if asked.matching.is_some() {
+                let passed = scores.iter_mut().zip(slots.clone());
+                passed.filter(|(_, slot)| !asked.takes(*slot as PartSlot)).for_each(|(score, _)| *score = NO_SCORE);
+            }
+        };
         match &asked.probe.time {
-            None => best.add_all(estimates, slots.start),
+            None if asked.matching.is_none() => best.add_all(estimates, slots.start),
+            None => {
+                let mut ranked = [NO_SCORE; BLOCK_ROWS];
+                let ranked = &mut ranked[..estimates.len()];
+                ranked.copy_from_slice(estimates);
+                without(ranked);
+                best.add_all(ranked, slots.start);
+            }
             Some(time) => {
                 let in_time = add_time(time, w, index, slots.clone(), estimates);
-                *holds_time |= in_time.contains(&true);
+                *holds_time |= slots.clone().zip(in_time).any(|(slot, is_in)| is_in && asked.takes(slot as PartSlot));
                 // Parts of the time come first, but lend no more to the parts around them.
                 let chosen = time.chosen(w) as f32;
                 let mut ranked = [NO_SCORE; BLOCK_ROWS];
                 for (ranked, (estimate, in_time)) in ranked.iter_mut().zip(estimates.iter().zip(in_time)) {
                     *ranked = estimate + if in_time { chosen } else { 0.0 };
                 }
-                best.add_all(&ranked[..estimates.len()], slots.start);
+                let ranked = &mut ranked[..estimates.len()];
+                without(ranked);
+                best.add_all(ranked, slots.start);
             }
         }
         let mut of_words = [0.0; BLOCK_ROWS];
         let of_words = &mut of_words[..slots.len()];
         of_words.iter_mut().zip(words).for_each(|(score, words)| *score = *words as f32);
+        without(of_words);
         by_words.add_all(of_words, slots.start);
         let of_slots = &columns.session()[slots.clone()];
         let first = of_slots.first().copied().unwrap_or_default();

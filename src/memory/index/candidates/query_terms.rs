@@ -9,17 +9,15 @@ use std::{
     hash::BuildHasherDefault,
 };
 
-use super::candidate_index::CandidateIndex;
+use super::{candidate_index::CandidateIndex, indexed_part::PartSlot, slot_set::SlotSet};
+use crate::index::id_hasher::IdHasher;
 use crate::index::{
     lexical::{
         bm25,
         term_analyzer::{TermAnalyzer, TermKey},
     },
     probes::{FamiliarityProbe, QuestionTopic},
-    units::{
-        association_score::{NameKey, name_key},
-        live_unit::IdHasher,
-    },
+    units::association_score::{NameKey, name_key},
 };
 use crate::language::multilingual::name_forms;
 use types::model::{FamiliarityTerms, Language};
@@ -53,6 +51,15 @@ pub(in crate::index) struct QueryTerms<'q> {
     pub speakers: &'q QuerySpeakers,
     /// How many parts deserve the full score.
     pub wanted: usize,
+    /// The only slots that may be chosen, if not all may.
+    pub matching: Option<&'q SlotSet>,
+}
+
+impl QueryTerms<'_> {
+    /// Whether a part may be chosen.
+    pub(in crate::index) fn takes(&self, slot: PartSlot) -> bool {
+        self.matching.is_none_or(|matching| matching.contains(slot))
+    }
 }
 
 /// The words of the question.

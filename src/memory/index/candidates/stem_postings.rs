@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
 use super::{indexed_part::PartSlot, slot_set::SlotSet};
+use crate::index::id_hasher::IdHasher;
 use crate::index::{
     lexical::term_analyzer::{TermBagSlice, TermKey},
     memory_footprint::{map_bytes, vec_bytes},
-    units::live_unit::IdHasher,
 };
 use types::shrinkable_collection::push_sparingly;
 

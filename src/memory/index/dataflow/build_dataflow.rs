@@ -8,6 +8,7 @@
 //! known choices, index probes ────────────────┘ └─► hits, familiar parts
 //! neighbourhood probes ─► Lookup(Adjacency) ─► Lookup(Adjacency) ─► Lookup(Units) ─► neighbours
 //! census probes ─► walk of Units and Adjacency ─► counts
+//! records ─ upsert ─ hide open ─► statements ─► Profile; profile probes ─► Lookup(Profile) ─► lines
 //! ```
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
@@ -30,6 +31,7 @@ use super::{
     census::{CensusProbe, GraphEdge, count_edges, count_units},
     index_scan::ProbeResult,
     neighbourhood::neighbourhood,
+    profile_view::{ProfileProbe, profile, profile_lines},
     shard_banks::{SharedBanks, UnitChoice},
     shard_command::AnswerRow,
 };
@@ -37,7 +39,7 @@ use crate::index::{
     probes::{IndexProbe, NeighbourhoodProbe},
     units::{
         association_score::{Edge, GraphChoice, StructuralScorer},
-        live_unit::{LiveUnit, RecordKey, RecordUnits, UnitKey},
+        live_unit::{LiveUnit, RecordKey, RecordUnits, UnitKey, WindowKey},
     },
 };
 use types::{config::MemorySettings, model::BankKey};
@@ -80,6 +82,8 @@ pub(in crate::index) struct ShardInputs {
         InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<NeighbourhoodProbe>>>>,
     /// Census probes.
     pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<CensusProbe>>>>,
+    /// Profile probes.
+    pub profiles: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<ProfileProbe>>>>,
     /// Passes an epoch when its changes are applied, and its walks and counts are answered.
     pub done: ProbeHandle<Epoch>,
 }
@@ -92,6 +96,7 @@ impl ShardInputs {
         self.indexes.advance_to(epoch);
         self.neighbourhoods.advance_to(epoch);
         self.censuses.advance_to(epoch);
+        self.profiles.advance_to(epoch);
     }
 }
 
@@ -111,13 +116,20 @@ pub(in crate::index) fn build(
         let (indexes, index_stream) = scope.new_input::<Vec<PendingProbe<IndexProbe>>>();
         let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<PendingProbe<NeighbourhoodProbe>>>();
         let (censuses, census_stream) = scope.new_input::<Vec<PendingProbe<CensusProbe>>>();
+        let (profiles, profile_stream) = scope.new_input::<Vec<PendingProbe<ProfileProbe>>>();
 
         let extractions =
             arrange_from_upsert::<ValBuilder<_, _, _, _>, ValSpine<RecordKey, Arc<RecordUnits>, Epoch, isize>, _, _>(
                 record_stream,
                 "Extractions",
             );
-        let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
+        let visible = visible_records(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
+        let statements = visible.clone().flat_map(|(window, extraction)| {
+            let bank = window.bank;
+            extraction.statements.clone().into_iter().map(move |statement| (bank, statement))
+        });
+        let found_lines = profile_lines(profile_stream, profile(statements));
+        let units = live_units(visible);
         let by_unit = units.clone().arrange_by_key_named("Units");
         let (choices, hits) = bank_index(units, known_stream, index_stream, banks, turns);
         if watched.choices {
@@ -172,6 +184,7 @@ pub(in crate::index) fn build(
             ProbeResult::Hit(hit) => row(*id, AnswerRow::Hit(hit.clone())),
             ProbeResult::Familiar(familiar) => row(*id, AnswerRow::Familiar(Arc::clone(familiar))),
             ProbeResult::Unit(unit) => row(*id, AnswerRow::Unit(Arc::clone(unit))),
+            ProbeResult::Matching(matching) => row(*id, AnswerRow::Matching(Arc::clone(matching))),
             ProbeResult::Answered => answered.answered.borrow_mut().push(*id),
         });
         let row = to_rows();
@@ -180,24 +193,36 @@ pub(in crate::index) fn build(
         units_counted.inspect(move |(id, census)| row(*id, AnswerRow::Census(census.clone()))).probe_with(&done);
         let row = to_rows();
         edges_counted.inspect(move |(id, census)| row(*id, AnswerRow::Census(census.clone()))).probe_with(&done);
-        ShardInputs { records, known, indexes, neighbourhoods, censuses, done: done.clone() }
+        let row = to_rows();
+        found_lines.inspect(move |(id, line)| row(*id, AnswerRow::Profile(Arc::clone(line)))).probe_with(&done);
+        ShardInputs { records, known, indexes, neighbourhoods, censuses, profiles, done: done.clone() }
     })
 }
 
-/// The units of every window: those of its final record if there is one, otherwise those of its turns' records.
-fn live_units<'scope>(
+/// The records of every window that count: its final record if there is one, otherwise its turns' records.
+fn visible_records<'scope>(
     extractions: VecCollection<'scope, Epoch, (RecordKey, Arc<RecordUnits>), isize>,
+) -> VecCollection<'scope, Epoch, (WindowKey, Arc<RecordUnits>), isize> {
+    extractions.map(|(key, extraction)| (key.window, extraction)).reduce_named("HideOpen", |_, records, visible| {
+        // Shows the parts of a closed window, or the turns of an open one.
+        let closed = records.iter().any(|(extraction, _)| extraction.closes);
+        let shown = records.iter().filter(|(extraction, _)| extraction.closes == closed);
+        let shown: Vec<&Arc<RecordUnits>> = shown.map(|(extraction, _)| *extraction).collect();
+        match shown.as_slice() {
+            [only] => visible.push(((*only).clone(), 1)),
+            // The turns of an open window have their units in their own record.
+            several if !closed => visible.extend(several.iter().map(|part| ((*part).clone(), 1))),
+            parts => visible.extend(RecordUnits::joined(parts).into_iter().map(|part| (part, 1))),
+        }
+    })
+}
+
+/// The units of visible records.
+fn live_units<'scope>(
+    visible: VecCollection<'scope, Epoch, (WindowKey, Arc<RecordUnits>), isize>,
 ) -> VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize> {
-    extractions
-        .map(|(key, extraction)| (key.window, extraction))
-        .reduce_named("HideOpen", |_, records, visible| {
-            // Shows the parts of a closed window, or the turns of an open one.
-            let closed = records.iter().any(|(extraction, _)| extraction.closes);
-            let shown = records.iter().filter(|(extraction, _)| extraction.closes == closed);
-            visible.extend(shown.map(|(extraction, _)| ((*extraction).clone(), 1)));
-        })
-        .flat_map(|(window, extraction)| {
-            let bank = window.bank;
-            extraction.units.clone().into_iter().map(move |unit| (UnitKey { bank, id: unit.id }, unit))
-        })
+    visible.flat_map(|(window, extraction)| {
+        let bank = window.bank;
+        extraction.units.clone().into_iter().map(move |unit| (UnitKey { bank, id: unit.id }, unit))
+    })
 }

@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use super::{
+    match_scan::MatchScan,
     shard_banks::{BankIndexes, ScanResources, ShardBanks, SharedPostings},
     turn_scan::TurnScan,
 };
 use crate::index::{
     lexical::term_analyzer::TermAnalyzer,
+    matching_parts::MatchingParts,
     probes::{FamiliarityResult, FirstHopHit, FirstHopProbe, IndexProbe},
     ranking::scoring::FamiliarityScan,
     units::{association_score::CueSet, live_unit::LiveUnit, unit_body::UnitBody},
@@ -30,6 +32,8 @@ pub(in crate::index) enum ProbeResult {
     Familiar(Arc<FamiliarityResult>),
     /// Answers a turn probe.
     Unit(Arc<UnitBody>),
+    /// Answers a match probe.
+    Matching(Arc<MatchingParts>),
     /// The answer is complete.
     Answered,
 }
@@ -44,6 +48,7 @@ enum IndexScanState {
     FirstHop(FirstHopScan),
     Familiarity(Box<FamiliarityScan>),
     Turn(TurnScan),
+    Match(Box<MatchScan>),
 }
 
 impl IndexScan {
@@ -53,6 +58,7 @@ impl IndexScan {
             IndexProbe::FirstHop(_) => IndexScanState::FirstHop(FirstHopScan::default()),
             IndexProbe::Familiarity(_) => IndexScanState::Familiarity(Box::default()),
             IndexProbe::Turn(_) => IndexScanState::Turn(TurnScan::default()),
+            IndexProbe::Match(_) => IndexScanState::Match(Box::default()),
         };
         Self { probe, state }
     }
@@ -88,6 +94,11 @@ impl IndexScan {
                 let Some(state) = state else { return Some(Vec::new()) };
                 let units = scan.resume(probe, &state.parts, allowance)?;
                 Some(units.into_iter().map(ProbeResult::Unit).collect())
+            }
+            (IndexProbe::Match(probe), IndexScanState::Match(scan)) => {
+                let Some(state) = state else { return Some(Vec::new()) };
+                let found = scan.resume(probe, &state.parts, allowance)?;
+                Some(vec![ProbeResult::Matching(Arc::new(found))])
             }
             _ => Some(Vec::new()),
         }
@@ -139,6 +150,9 @@ impl FirstHopScan {
             let vectors = state.semantic.align(&probe.vector, self.tile, &mut self.alignments);
             self.tile += 1;
             for (at, (unit, alignment)) in self.alignments.iter().enumerate().skip(first) {
+                if !takes(probe, unit.id) {
+                    continue;
+                }
                 let score = structural.score(&cues, &unit.cues).filter(|score| *score > Score::ZERO);
                 self.cued.extend(score.map(|score| ((score, *alignment), unit.id, at)));
             }
@@ -169,13 +183,15 @@ impl FirstHopScan {
                 }));
             }
         };
-        let nearest = alignments.iter().enumerate().map(|(at, (unit, score))| ((*score, Score::ZERO), unit.id, at));
+        let all = alignments.iter().enumerate().map(|(at, (unit, score))| ((*score, Score::ZERO), unit.id, at));
+        let nearest = all.filter(|(_, unit, _)| takes(probe, *unit));
         give(Channel::Semantic, best(nearest, probe.semantic));
         if let Some(lexical) = &mut state.lexical {
             let worded = lexical.search(
                 probe.bank,
                 &words.term_bag(&probe.words, probe.language),
                 probe.lexical,
+                &|unit| takes(probe, unit),
                 &postings.borrow(),
             );
             let placed = worded.into_iter().filter_map(|(score, id)| Some((score, state.semantic.slot_of_unit(id)?)));
@@ -184,6 +200,11 @@ impl FirstHopScan {
         give(Channel::Structural, best(self.cued.drain(..), probe.cue));
         hits
     }
+}
+
+/// Whether a unit is searched.
+fn takes(probe: &FirstHopProbe, unit: UnitId) -> bool {
+    probe.matching.as_ref().is_none_or(|matching| matching.takes_any(unit))
 }
 
 /// The `limit` best by score, then by the second score, then by the least id. Each is returned with its index.

@@ -63,8 +63,8 @@ impl<D> EpochBuffer<D> {
 
 /// Allows a trace to compact up to the first epoch that a probe can still ask for, and drops it when
 /// there is none.
-pub(in crate::index) fn compact<D, V: differential_dataflow::ExchangeData>(
-    trace: &mut Option<UnitTrace<V>>,
+pub(in crate::index) fn compact<D, T: TraceReader<Time = Epoch>>(
+    trace: &mut Option<T>,
     waiting: &EpochBuffer<D>,
     frontier: &MutableAntichain<Epoch>,
 ) {
@@ -78,13 +78,14 @@ pub(in crate::index) fn compact<D, V: differential_dataflow::ExchangeData>(
 }
 
 /// Builds the operator. `join(key, payload, values, outputs)` sees the values in order.
-pub(in crate::index) fn lookup<'scope, P, V, O>(
+pub(in crate::index) fn lookup<'scope, K, P, V, O>(
     name: &str,
-    probes: Stream<'scope, Epoch, Vec<(UnitKey, P)>>,
-    arranged: UnitArrangement<'scope, V>,
-    mut join: impl FnMut(&UnitKey, P, &[V], &mut Vec<O>) + 'static,
+    probes: Stream<'scope, Epoch, Vec<(K, P)>>,
+    arranged: Arranged<'scope, TraceAgent<ValSpine<K, V, Epoch, isize>>>,
+    mut join: impl FnMut(&K, P, &[V], &mut Vec<O>) + 'static,
 ) -> Stream<'scope, Epoch, Vec<O>>
 where
+    K: differential_dataflow::ExchangeData + Copy,
     P: Ord + Clone + 'static,
     V: differential_dataflow::ExchangeData,
     O: Clone + 'static,
@@ -93,7 +94,7 @@ where
     trace.set_physical_compaction(Antichain::new().borrow());
     let mut trace = Some(trace);
     probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
-        let mut waiting: EpochBuffer<(UnitKey, P)> = EpochBuffer::default();
+        let mut waiting: EpochBuffer<(K, P)> = EpochBuffer::default();
         let (mut values, mut outputs) = (Vec::new(), Vec::new());
         move |(probes, probes_frontier), (batches, batches_frontier), output| {
             probes.for_each(|capability, data| waiting.add(*capability.time(), || capability.retain(0), data));

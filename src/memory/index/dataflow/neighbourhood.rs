@@ -78,7 +78,9 @@ fn hop<'scope>(
 ) -> Stream<'scope, Epoch, Vec<(UnitKey, WalkPath)>> {
     lookup(name, from, adjacency, move |key, walk: WalkPath, edges: &[Edge], out| {
         for of_channel in edges.chunk_by(|a, b| a.channel() == b.channel()) {
-            for edge in of_channel.iter().take(fan_out) {
+            // What a selector does not take is as if it were not there, so that it uses up no place.
+            let taken = |to| walk.probe.matching.as_ref().is_none_or(|matching| matching.takes_any(to));
+            for edge in of_channel.iter().filter(|edge| taken(edge.to)).take(fan_out) {
                 let (channel, to) = (edge.channel(), edge.to);
                 let stays = walk.probe.mixed || walk.channel.is_none_or(|c| c == channel);
                 if !stays || walk.probe.anchors.contains(&to) {

@@ -136,6 +136,7 @@ fn usable_choices(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::units::TurnFactTable;
 
     #[test]
     fn the_last_change_of_a_key_wins_and_windows_stay_whole() {
@@ -143,7 +144,8 @@ mod tests {
             window: WindowKey { bank: BankKey(bank), window },
             piece,
         };
-        let record = |closes: bool| Some(Arc::new(RecordUnits { closes, units: Vec::new() }));
+        let record =
+            |closes: bool| Some(Arc::new(RecordUnits::of(closes, Vec::new(), Vec::new(), TurnFactTable::default())));
         let changes = vec![
             (key(2, 1, 0), record(false)),
             (key(1, 9, 0), None),

@@ -9,11 +9,14 @@ use crossbeam_channel::Sender;
 
 use super::{
     census::{CensusProbe, GraphCensus},
+    profile_view::ProfileProbe,
     record_load::PreparedLoad,
 };
 use crate::index::{
+    matching_parts::MatchingParts,
     memory_footprint::MemoryFootprint,
     probes::{DataflowAnswer, FamiliarityResult, FirstHopHit, IndexProbe, Neighbour, NeighbourhoodProbe},
+    profile::profile_line::ProfileLine,
     units::unit_body::UnitBody,
 };
 use types::{model::BankKey, sync, wake_signal::WakeSignal};
@@ -30,10 +33,14 @@ pub(in crate::index) enum AnswerRow {
     Familiar(Arc<FamiliarityResult>),
     /// Answers a turn probe.
     Unit(Arc<UnitBody>),
+    /// Answers a match probe.
+    Matching(Arc<MatchingParts>),
     /// Answers a neighbourhood probe.
     Neighbour(Neighbour),
     /// Answers a census probe.
     Census(GraphCensus),
+    /// Answers a profile probe.
+    Profile(Arc<ProfileLine>),
     /// Answers a request for the footprint.
     Footprint(MemoryFootprint),
 }
@@ -51,6 +58,8 @@ pub(in crate::index) enum ShardCommand {
     Neighbourhood(NeighbourhoodProbe, AnswerSender),
     /// A count.
     Census(CensusProbe, AnswerSender),
+    /// What holds of persons.
+    Profile(ProfileProbe, AnswerSender),
     /// How much memory one bank takes, or all banks, once every load before this command is applied.
     Footprint(Option<BankKey>, AnswerSender),
     /// Is answered once every load before it is applied.

@@ -8,11 +8,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::semantic_index::UnitChoiceChange;
+use crate::index::id_hasher::UnitIdMap;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
     units::{
         association_score::{CueSet, EdgeChoice, GraphChoice, NameKey, StructuralScorer, TimelinePosition},
-        live_unit::{LiveUnit, UnitIdMap},
+        live_unit::LiveUnit,
     },
 };
 use types::{

@@ -7,11 +7,12 @@
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, slice::from_ref, sync::Arc};
 
+use crate::index::id_hasher::UnitIdMap;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
     units::{
         association_score::{EdgeChoice, GraphChoice},
-        live_unit::{LiveUnit, UnitIdMap},
+        live_unit::LiveUnit,
     },
     vectors::{
         kernel::{self, AHEAD},
@@ -414,6 +415,7 @@ impl EdgeChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::units::turn_facts::TurnFactTable;
     use differential_dataflow::consolidation::consolidate;
     use types::model::{Cues, EventTime, Unit};
 
@@ -437,7 +439,7 @@ mod tests {
             ordinal: id as u32,
             parts: Vec::new(),
         };
-        Arc::new(LiveUnit::new(&unit, "s", 64).expect("vectors of one width"))
+        Arc::new(LiveUnit::new(&unit, "s", 64, &TurnFactTable::default()).expect("vectors of one width"))
     }
 
     #[test]

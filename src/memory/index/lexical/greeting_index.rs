@@ -10,9 +10,10 @@ use std::{
     hash::BuildHasherDefault,
 };
 
+use crate::index::id_hasher::IdHasher;
 use crate::index::{
     memory_footprint::{map_bytes, tree_bytes},
-    units::{association_score::NameKey, live_unit::IdHasher},
+    units::association_score::NameKey,
 };
 
 /// The least number of greetings from which the meaning of a name is learned.

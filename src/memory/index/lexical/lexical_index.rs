@@ -18,7 +18,8 @@ use super::{
     tantivy_postings::{BankStatistics, TantivyPostings},
     term_analyzer::{TermAnalyzer, TermBag, TermKey},
 };
-use crate::index::units::live_unit::{LiveUnit, UnitIdMap};
+use crate::index::id_hasher::UnitIdMap;
+use crate::index::units::live_unit::LiveUnit;
 use types::model::{BankKey, Score, UnitId};
 
 /// Binary digits after the point of a BM25 score.
@@ -114,12 +115,13 @@ impl LexicalIndex {
         self.tail_units = left.len();
     }
 
-    /// The best `limit` units by BM25, with scores divided by 16; ties by id.
+    /// The best `limit` units among those that pass, by BM25, with scores divided by 16; ties by id.
     pub(in crate::index) fn search(
         &mut self,
         bank: BankKey,
         query: &TermBag,
         limit: usize,
+        passes: &dyn Fn(UnitId) -> bool,
         postings: &TantivyPostings,
     ) -> Vec<(Score, UnitId)> {
         self.trim(postings.committed());
@@ -130,7 +132,8 @@ impl LexicalIndex {
         }
         let mut found: UnitIdMap<i64> = UnitIdMap::default();
         for (_, id) in terms.iter().filter_map(|(t, _)| self.tail.get(t)).flatten() {
-            if !found.contains_key(id)
+            if passes(*id)
+                && !found.contains_key(id)
                 && let Some(score) = self.score(*id, &terms)
             {
                 found.insert(*id, score);
@@ -147,7 +150,8 @@ impl LexicalIndex {
                 let hits = postings.search(bank, &statistics, ask);
                 let last = hits.last().map_or(0.0, |(score, _)| f64::from(*score));
                 let whole = hits.len() < ask;
-                found.extend(hits.into_iter().filter_map(|(_, id)| Some((id, self.score(id, &terms)?))));
+                let hits = hits.into_iter().filter(|(_, id)| passes(*id));
+                found.extend(hits.filter_map(|(_, id)| Some((id, self.score(id, &terms)?))));
                 let mut scores: Vec<i64> = found.values().copied().collect();
                 scores.sort_unstable_by(|a, b| b.cmp(a));
                 let enough = scores.get(limit - 1).is_some_and(|s| as_float(*s) > last * 1.001 + 0.001);

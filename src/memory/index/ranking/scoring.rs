@@ -12,6 +12,9 @@
 //! around it; who speaks; the time that is asked for; features of the words. Then a share of the neighbours' scores and
 //! of the session's best scores is added. A passage of a long turn has no neighbours and is not a neighbour: the short
 //! turns before and after it are neighbours of each other. The features of its words do not count.
+//!
+//! A selector takes parts out of the ranking, and nothing else: what a part's neighbours and its session lend it, and
+//! the statistics of words, are those of the bank. The zero of the scale is that of the parts that are ranked.
 
 use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 
@@ -23,19 +26,21 @@ use crate::index::{
         indexed_part::{IndexedPart, NONE, PartKey, PartSlot},
         query_terms::{NameSet, QuerySpeakers, QueryTerms, QueryTopics, QueryWordHit, QueryWords, TermMap, add_words},
         session_best_slots::SESSION_BEST,
+        slot_set::SlotSet,
     },
     lexical::{
         greeting_index::BankGreetings,
         term_analyzer::{TermAnalyzer, TermKey},
         word_window::WordWindow,
     },
+    matching_parts::MatchingParts,
     probes::{FamiliarPart, FamiliarityProbe, FamiliarityResult},
     units::{association_score::NameKey, unit_body::estimated_tokens},
     vectors::{
         kernel::{self, AHEAD},
         unit_vector_rows::VectorRows,
     },
-    work_budget::{PASSED_PART, SCANNED_VECTOR, WorkBudget},
+    work_budget::{MATCHED_PART, PASSED_PART, SCANNED_VECTOR, WorkBudget},
 };
 use types::model::{FamiliarityTerms, Score, UnitId};
 
@@ -87,6 +92,8 @@ enum ScoringPass {
     /// Before the first pass.
     #[default]
     Start,
+    /// Finds the parts that are ranked, if not all are.
+    Match,
     /// Chooses candidates, in a large bank.
     Choose,
     /// Takes every part, or every candidate, with the words of the question that it contains and with the name that is
@@ -124,8 +131,14 @@ pub(in crate::index) struct FamiliarityScan {
     assistants: usize,
     only_person: Option<String>,
     unknown_asker: Option<Vec<String>>,
-    /// The estimated tokens of all parts in the bank.
+    /// The estimated tokens of all parts in the bank, or of those that are ranked.
     tokens: f64,
+    /// How many parts are ranked, if not all are, and the bytes of their texts.
+    matched: (usize, u64),
+    /// The part that was matched last.
+    last_matched: Option<PartKey>,
+    /// In a large bank, the slots of the parts that are ranked, if not all are.
+    matching_slots: Option<SlotSet>,
     /// A part counts with another while fewer words than this are in between.
     window_words: u32,
     asked: QueryWords,
@@ -181,14 +194,25 @@ impl FamiliarityScan {
                     self.unknown_asker = probe.asker.as_deref().and_then(|name| bank.speakers_if_absent(name));
                     self.tokens = bank.estimated_tokens();
                     self.window_words = bank.window_words();
+                    self.matching_slots = probe.matching.as_ref().and(index).map(|index| {
+                        let mut slots = SlotSet::default();
+                        slots.clear(index.slots());
+                        slots
+                    });
                     self.candidates = index.map(|index| {
                         self.count_all(probe, index);
                         Box::default()
                     });
                 }
+                ScoringPass::Match => {
+                    if let Some(matching) = &probe.matching {
+                        self.match_parts(matching, bank, allowance)?;
+                    }
+                }
                 ScoringPass::Choose => {
                     if let (Some(candidates), Some(index)) = (&mut self.candidates, index) {
-                        let asked = QueryTerms { probe, words: &self.asked, speakers: &self.speakers, wanted };
+                        let (words, speakers, matching) = (&self.asked, &self.speakers, self.matching_slots.as_ref());
+                        let asked = QueryTerms { probe, words, speakers, wanted, matching };
                         if !candidates.resume(&asked, index, linked, allowance) {
                             return None;
                         }
@@ -226,7 +250,8 @@ impl FamiliarityScan {
             }
             self.at = 0;
             self.pass = match self.pass {
-                ScoringPass::Start => ScoringPass::Choose,
+                ScoringPass::Start => ScoringPass::Match,
+                ScoringPass::Match => ScoringPass::Choose,
                 ScoringPass::Choose => ScoringPass::Collect,
                 ScoringPass::Collect => {
                     if index.is_none() {
@@ -271,6 +296,26 @@ impl FamiliarityScan {
         self.speakers.count_all(index);
         self.asked.count_all(index);
         self.asked.rate(self.total);
+    }
+
+    /// Finds the parts that are ranked; `None` if the allowance is spent before the end.
+    fn match_parts(&mut self, matching: &MatchingParts, bank: &BankParts, allowance: &mut WorkBudget) -> Option<()> {
+        for (key, indexed) in bank.after(self.last_matched) {
+            if allowance.is_spent() {
+                return None;
+            }
+            allowance.spend(MATCHED_PART);
+            self.last_matched = Some(*key);
+            if matching.takes(key.unit, key.part) {
+                self.matched.0 += 1;
+                self.matched.1 += u64::from(indexed.text_bytes);
+                if let Some(slots) = &mut self.matching_slots {
+                    slots.insert(indexed.slot.get());
+                }
+            }
+        }
+        self.tokens = estimated_tokens(self.matched.0, self.matched.1);
+        Some(())
     }
 
     /// Takes a part, and counts it in the statistics.
@@ -352,7 +397,7 @@ impl FamiliarityScan {
         let at = self.at;
         let large = index.zip(self.candidates.as_deref());
         match pass {
-            ScoringPass::Start | ScoringPass::Choose | ScoringPass::Collect => {}
+            ScoringPass::Start | ScoringPass::Match | ScoringPass::Choose | ScoringPass::Collect => {}
             ScoringPass::Windows => {
                 let (window, length) = match large {
                     Some(large) => self.found.window_of_candidate(self.parts[at].slot, large),
@@ -417,6 +462,10 @@ impl FamiliarityScan {
                 let mean = self.sessions.mean(self.parts[at].key.session);
                 let part = &mut self.parts[at];
                 part.terms.session = probe.weights.session * mean;
+                let PartKey { unit, part: of_unit, .. } = part.key;
+                if probe.matching.as_ref().is_some_and(|matching| !matching.takes(unit, of_unit)) {
+                    return PASSED_PART;
+                }
                 // No other part gets a share of this.
                 let chosen =
                     probe.time.as_ref().filter(|_| part.is_in_time).map_or(0.0, |time| time.chosen(&probe.weights));

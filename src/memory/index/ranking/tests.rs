@@ -120,6 +120,7 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
         model: ModelRef { name: "test".to_owned(), hash: "0".to_owned() },
         turns: Vec::new(),
         units: vec![unit],
+        statements: None,
     };
     Arc::clone(&RecordUnits::new(&record, WIDTH).expect("a good record").units[0])
 }
@@ -151,6 +152,7 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         candidates,
         linked_units: 0,
         limit: 1_000,
+        matching: None,
     }
 }
 
@@ -228,7 +230,7 @@ fn candidates_come_in_the_order_of_the_bank_with_the_words_of_their_windows() {
         asked.count_all(index);
         asked.rate(parts.len());
         speakers.count_all(index);
-        let asked = QueryTerms { probe: &probe, words: &asked, speakers: &speakers, wanted: 64 };
+        let asked = QueryTerms { probe: &probe, words: &asked, speakers: &speakers, wanted: 64, matching: None };
         let nothing = |_| Vec::<PartSlot>::new();
         let mut candidates = CandidateSelection::default();
         assert!(candidates.resume(&asked, index, &nothing, &mut WorkBudget::new(u64::MAX)), "the work is enough");

@@ -15,14 +15,17 @@ use super::{
 use crate::index::{
     dataflow::{
         census::{CensusProbe, GraphCensus},
+        profile_view::ProfileProbe,
         record_load::{ChangeListeners, RecordLoad},
         shard_command::{AnswerRow, AnswerSender, LoadBacklog, ShardCommand},
     },
+    matching_parts::MatchingParts,
     memory_footprint::MemoryFootprint,
     probes::{
         DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector, IndexProbe,
-        Neighbour, NeighbourhoodProbe, TurnProbe, UnitNeighbourhood,
+        MatchProbe, Neighbour, NeighbourhoodProbe, TurnProbe, UnitNeighbourhood,
     },
+    profile::profile_line::ProfileLine,
     units::unit_body::UnitBody,
 };
 use types::{
@@ -183,6 +186,17 @@ impl ShardHandle {
         Ok(rows(answered, |row| if let AnswerRow::Unit(unit) = row { Some(unit) } else { None }))
     }
 
+    /// The parts of a bank that a selector takes; none for an empty bank. Compares every part of the bank.
+    ///
+    /// # Errors
+    /// [`ShardError::Stopped`].
+    pub fn matching_parts(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, ShardError> {
+        let answered = self.ask(|reply| ShardCommand::Index(Box::new(IndexProbe::Match(probe)), reply))?;
+        let DataflowAnswer { value, epoch, reflects } =
+            rows(answered, |row| if let AnswerRow::Matching(found) = row { Some(found) } else { None });
+        Ok(DataflowAnswer { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
+    }
+
     /// A census of one bank or of all banks.
     ///
     /// # Errors
@@ -193,6 +207,17 @@ impl ShardHandle {
         let mut whole = GraphCensus::default();
         parts.value.into_iter().for_each(|part| whole.add(part));
         Ok(DataflowAnswer { value: whole, epoch: parts.epoch, reflects: parts.reflects })
+    }
+
+    /// What holds of persons, and what was superseded: lines in the order in which they were last said.
+    ///
+    /// # Errors
+    /// [`ShardError::Stopped`].
+    pub fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, ShardError> {
+        let answered = self.ask(|reply| ShardCommand::Profile(probe, reply))?;
+        let mut lines = rows(answered, |row| if let AnswerRow::Profile(line) = row { Some(line) } else { None });
+        lines.value.sort();
+        Ok(lines)
     }
 
     /// How much memory one bank takes, or all banks, once every load that was sent is applied.
@@ -251,6 +276,7 @@ fn lookup_probe(bank: BankKey, ids: Vec<UnitId>, hops: u32) -> NeighbourhoodProb
         target: nothing,
         target_cues: Cues::default(),
         itself: true,
+        matching: None,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::index::{
     dataflow::{
         bank_index::ProbeId,
         census::CensusProbe,
+        profile_view::ProfileProbe,
         record_load::{BankLoad, RecordUpdate},
         shard_command::LoadId,
     },
@@ -35,6 +36,8 @@ pub(in crate::index) enum BankProbe {
     Neighbourhood(Arc<NeighbourhoodProbe>),
     /// Counts the bank.
     Census(Arc<CensusProbe>),
+    /// Lists what holds of persons.
+    Profile(Arc<ProfileProbe>),
 }
 
 /// The part of one bank's load that one epoch applies.
@@ -231,6 +234,7 @@ mod tests {
             semantic: 1,
             lexical: 1,
             cue: 1,
+            matching: None,
         };
         BankProbe::Index(Arc::new(IndexProbe::FirstHop(probe)))
     }

@@ -281,6 +281,7 @@ impl ShardWorker {
                 Some(bank) => self.ask(bank, BankProbe::Census(Arc::new(probe)), reply),
                 None => self.fence = Some((probe, reply)),
             },
+            ShardCommand::Profile(probe, reply) => self.ask(probe.bank, BankProbe::Profile(Arc::new(probe)), reply),
             ShardCommand::Footprint(bank, reply) => self.wait_for_loads(Some(bank), reply),
             ShardCommand::Barrier(reply) => self.wait_for_loads(None, reply),
             ShardCommand::Panic => panic!("a test asked for it"),
@@ -337,6 +338,7 @@ impl ShardWorker {
             }
             BankProbe::Neighbourhood(probe) => self.inputs.neighbourhoods.send(PendingProbe { id, probe }),
             BankProbe::Census(probe) => self.count(id, probe),
+            BankProbe::Profile(probe) => self.inputs.profiles.send(PendingProbe { id, probe }),
         }
         self.in_epoch.push(id);
     }

@@ -3,24 +3,24 @@
 //! In: [`MemoryRecord`]s. Out: keyed [`RecordUnits`]s. A key is ordered by its bank first, so that a bank's entries are
 //! together in every arrangement.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     association_score::{CueSet, TimelinePosition},
-    unit_body::UnitBody,
+    turn_facts::{TurnFactTable, TurnFacts, named_session},
+    unit_body::{PartBody, UnitBody},
 };
 use crate::index::{
     memory_footprint::COUNTS_BYTES,
+    profile::live_statement::LiveStatement,
     vectors::unit_vector_rows::{UnitVectorRows, VectorRows},
 };
-use types::model::{BankKey, MemoryKey, MemoryRecord, Score, Unit, UnitId, UnitPart, Vector, WindowState};
+use types::model::{
+    BankKey, CompiledSelector, MemoryKey, MemoryRecord, Score, SelectableTurn, Statement, Unit, UnitId, UnitPart,
+    Vector, WindowState,
+};
 
 /// A unit of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,29 +29,6 @@ pub struct UnitKey {
     pub bank: BankKey,
     /// The unit.
     pub id: UnitId,
-}
-
-/// A map by unit. A unit's id is a hash already, so it is not hashed again.
-pub(in crate::index) type UnitIdMap<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
-
-/// Takes the last 64-bit value it is given as the hash.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::index) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        self.0 = id;
-    }
 }
 
 /// A window of a bank, by 128 bits of BLAKE3 of its name.
@@ -116,14 +93,16 @@ pub struct LiveUnit {
     layout: Box<[(u32, u32)]>,
     /// What it says.
     pub body: Arc<UnitBody>,
+    /// What selectors compare of each source besides; empty if there is nothing of any.
+    facts: Box<[Option<Arc<TurnFacts>>]>,
 }
 
 impl LiveUnit {
-    /// A unit of a session. `dimensions` is the width of the model's vectors.
+    /// A unit of a session. `dimensions` is the width of the model's vectors; `facts` are those of its record's turns.
     ///
     /// # Errors
     /// One of its vectors has another width.
-    pub fn new(unit: &Unit, session: &str, dimensions: usize) -> Result<Self, String> {
+    pub fn new(unit: &Unit, session: &str, dimensions: usize, facts: &TurnFactTable) -> Result<Self, String> {
         let of_parts = unit.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
         let mut widths = std::iter::once(&unit.vector).chain(of_parts.clone()).map(Vector::len);
         if let Some(width) = widths.find(|width| *width != dimensions) {
@@ -137,6 +116,75 @@ impl LiveUnit {
             rows: UnitVectorRows::of(dimensions, &unit.vector, of_parts),
             layout: unit.parts.iter().map(layout).collect(),
             body: Arc::new(UnitBody::of(unit, session)),
+            facts: facts_of(unit.sources.iter().map(String::as_str), facts),
+        })
+    }
+
+    /// The same unit with the facts of turns that another part of its window's record holds; `None` if it lacks none
+    /// of these.
+    fn with_facts(&self, others: &TurnFactTable) -> Option<Self> {
+        let found = facts_of(self.body.sources(), others);
+        let own = |at: usize| self.facts.get(at).and_then(Option::as_ref);
+        let facts: Box<[_]> = (0..found.len()).map(|at| own(at).or(found[at].as_ref()).cloned()).collect();
+        (!facts.is_empty() && facts != self.facts).then(|| Self { facts, ..self.clone() })
+    }
+
+    /// Which of its parts are of turns that a selector takes, where `turn_texts` has the text of each turn whose
+    /// passages are in several units, and `names` says whether the selector names a speaker. Those of a restated memory
+    /// are taken together, if all of its sources are.
+    pub(in crate::index) fn matching_parts(
+        &self,
+        select: &CompiledSelector,
+        turn_texts: &HashMap<String, String>,
+        names: &mut impl FnMut(&str) -> bool,
+    ) -> Vec<u32> {
+        let body = &self.body;
+        if body.is_restated() {
+            let only = body.part(0);
+            let mut takes = |(at, source): (usize, &str)| {
+                let own = only.as_ref().filter(|part| part.turn == source);
+                self.takes_turn(select, source, at, own, turn_texts, names)
+            };
+            return if body.sources().enumerate().all(&mut takes) { vec![0] } else { Vec::new() };
+        }
+        let at_source = |turn: &str| body.sources().position(|source| source == turn).unwrap_or(usize::MAX);
+        let parts = (0..).zip(body.parts());
+        let taken = parts.filter(|(_, part)| {
+            self.takes_turn(select, part.turn, at_source(part.turn), Some(part), turn_texts, names)
+        });
+        taken.map(|(at, _)| at).collect()
+    }
+
+    /// Whether a selector takes a turn: the source at an index, of which this may be a part.
+    fn takes_turn(
+        &self,
+        select: &CompiledSelector,
+        turn: &str,
+        source: usize,
+        part: Option<&PartBody<'_>>,
+        turn_texts: &HashMap<String, String>,
+        names: &mut impl FnMut(&str) -> bool,
+    ) -> bool {
+        let facts = self.facts.get(source).and_then(Option::as_deref);
+        let said = facts.and_then(|facts| facts.said.as_deref());
+        let (speaker, kind, unix_ms) = match (said, part) {
+            (Some(said), _) => (&*said.speaker, said.kind, said.unix_ms),
+            (None, Some(part)) => (part.speaker, part.kind, part.said_at.unix_ms),
+            // Nothing is known of it, so nothing can be said of it.
+            (None, None) => return false,
+        };
+        let [session, thread] = match facts {
+            Some(facts) => [facts.session.as_deref(), facts.thread.as_deref()],
+            None => named_session(self.body.session()),
+        };
+        let metadata = facts.and_then(|facts| facts.metadata.as_ref());
+        let compared = SelectableTurn { turn, speaker, kind, unix_ms, session, thread, metadata };
+        select.takes_said(&compared, names(speaker), || match (said, part) {
+            (Some(said), _) => said.texts(),
+            (None, part) => {
+                let whole = turn_texts.get(turn).map(String::as_str);
+                whole.or(part.map(|part| part.text)).map(Cow::Borrowed).into_iter().collect()
+            }
         })
     }
 
@@ -194,7 +242,10 @@ impl LiveUnit {
     pub(in crate::index) fn text_bytes(&self) -> usize {
         let CueSet { participants, locations, time } = &self.cues;
         let keys = size_of_val(&**participants) + size_of_val(&**locations) + time.as_deref().map_or(0, size_of_val);
-        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.layout) + keys + self.body.text_bytes()
+        // Those of a turn are shared by the units that it is a source of, and count at each.
+        let facts: usize = self.facts.iter().flatten().map(|facts| facts.bytes()).sum();
+        let facts = size_of_val(&*self.facts) + facts;
+        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.layout) + keys + facts + self.body.text_bytes()
     }
 
     /// Bytes in memory of its vectors.
@@ -254,13 +305,17 @@ impl PartVectors<'_> {
     }
 }
 
-/// The units of one memory record.
+/// The units and statements of one memory record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordUnits {
     /// Whether it replaces the records of the window's turns.
     pub closes: bool,
     /// Its units by id, without repetition.
     pub units: Vec<Arc<LiveUnit>>,
+    /// What its turns state that lasts, in order, without repetition.
+    pub statements: Vec<Arc<LiveStatement>>,
+    /// The facts of its turns, by id. Units in other parts of a long window's record may have these turns as sources.
+    turns: Vec<(Box<str>, Arc<TurnFacts>)>,
 }
 
 impl RecordUnits {
@@ -269,19 +324,51 @@ impl RecordUnits {
     /// # Errors
     /// The first vector that has another width.
     pub fn new(record: &MemoryRecord, dimensions: usize) -> Result<Self, String> {
-        let live = |unit| LiveUnit::new(unit, &record.window.session.0, dimensions).map(Arc::new);
+        let facts = TurnFactTable::of_record(record);
+        let live = |unit| LiveUnit::new(unit, &record.window.session.0, dimensions, &facts).map(Arc::new);
         let units = record.units.iter().map(live).collect::<Result<_, _>>()?;
-        Ok(Self::of(record.state == WindowState::Final, units))
+        let statements = record.statements.iter().flat_map(|of| &of.found).cloned();
+        Ok(Self::of(record.state == WindowState::Final, units, statements.collect(), facts))
     }
 
-    /// The units of a record, in any order.
+    /// The units and statements of a record, in any order, and the facts of its turns.
     #[must_use]
-    pub fn of(closes: bool, mut units: Vec<Arc<LiveUnit>>) -> Self {
+    pub fn of(closes: bool, mut units: Vec<Arc<LiveUnit>>, statements: Vec<Statement>, facts: TurnFactTable) -> Self {
         units.sort_by_key(|unit| unit.id);
         units.dedup_by_key(|unit| unit.id);
         units.shrink_to_fit();
-        Self { closes, units }
+        let mut statements: Vec<Arc<LiveStatement>> =
+            statements.into_iter().map(|statement| Arc::new(statement.into())).collect();
+        statements.sort();
+        statements.dedup();
+        Self { closes, units, statements, turns: facts.into_sorted() }
     }
+
+    /// The units of several parts of a window's record, each with the facts of its sources, whichever part holds them.
+    pub(in crate::index) fn joined(parts: &[&Arc<Self>]) -> Vec<Arc<Self>> {
+        let turns: TurnFactTable = parts.iter().flat_map(|part| part.turns.iter().cloned()).collect();
+        let complete = |part: &&Arc<Self>| {
+            let completed = |unit: &Arc<LiveUnit>| unit.with_facts(&turns).map_or_else(|| unit.clone(), Arc::new);
+            let units: Vec<Arc<LiveUnit>> = part.units.iter().map(completed).collect();
+            if units.iter().zip(&part.units).all(|(now, before)| Arc::ptr_eq(now, before)) {
+                Arc::clone(part)
+            } else {
+                Arc::new(Self { units, ..(***part).clone() })
+            }
+        };
+        parts.iter().map(complete).collect()
+    }
+}
+
+/// The facts of sources, in their order; empty if there are none of any.
+fn facts_of<'s>(
+    sources: impl Iterator<Item = &'s str> + Clone,
+    facts: &TurnFactTable,
+) -> Box<[Option<Arc<TurnFacts>>]> {
+    if sources.clone().all(|source| facts.get(source).is_none()) {
+        return Box::default();
+    }
+    sources.map(|source| facts.get(source).cloned()).collect()
 }
 
 #[cfg(test)]
@@ -333,7 +420,8 @@ mod tests {
     fn a_unit_is_hashed_as_its_vectors_in_16_bits_whatever_they_are_held_in() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
-            let live = LiveUnit::new(&made, "s", made.vector.len()).expect("vectors of one width");
+            let live =
+                LiveUnit::new(&made, "s", made.vector.len(), &TurnFactTable::default()).expect("vectors of one width");
             let rows = made.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
             let vectors: Vec<i16> = std::iter::once(&made.vector)
                 .chain(rows)
@@ -355,7 +443,8 @@ mod tests {
     fn the_vectors_of_a_part_are_its_sentences_and_its_pair() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
-            let live = LiveUnit::new(&made, "s", made.vector.len()).expect("vectors of one width");
+            let live =
+                LiveUnit::new(&made, "s", made.vector.len(), &TurnFactTable::default()).expect("vectors of one width");
             for (at, part) in made.parts.iter().enumerate() {
                 let fixed =
                     |vectors: &[Vector]| vectors.iter().map(|v| quantise(&v.floats()).to_vec()).collect::<Vec<_>>();

@@ -266,7 +266,7 @@ impl UnitBody {
     }
 
     /// The turns that it was made from.
-    pub fn sources(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub fn sources(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.texts_from(HEAD + (self.participants + self.locations) as usize, self.sources)
     }
 
@@ -358,7 +358,7 @@ impl UnitBody {
         &self.texts[place(2 * at)..place(2 * at + 1)]
     }
 
-    fn texts_from(&self, first: usize, count: u32) -> impl ExactSizeIterator<Item = &str> {
+    fn texts_from(&self, first: usize, count: u32) -> impl ExactSizeIterator<Item = &str> + Clone {
         (first..first + count as usize).map(|at| self.text(at))
     }
 }
@@ -401,7 +401,7 @@ impl From<PartBody<'_>> for PartFields {
 impl From<PartBody<'_>> for Excerpt {
     fn from(part: PartBody<'_>) -> Self {
         let PartFields { turn, speaker, said_at, text, range, .. } = part.into();
-        Self { turn, speaker, said_at, text, range }
+        Self { turn, speaker, said_at, text, range, metadata: None }
     }
 }
 

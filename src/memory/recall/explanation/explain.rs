@@ -12,9 +12,7 @@ use super::{
 use crate::{
     index::UnitBody,
     recall::{
-        BoxError, Planner, RecallError, RecallMemory, RecallModels,
-        first_hop::{self, FirstHopQuery},
-        recollect::recollection,
+        BoxError, Planner, RecallError, RecallMemory, RecallModels, first_hop, recollect::recollection,
         recollection::Recollection,
     },
 };
@@ -184,7 +182,7 @@ fn unknown_unit(subject: &ExplanationQuery) -> Vec<ExplanationStep> {
 
 /// The hits of a first hop by channels, including those that it did not take.
 fn more_hits(memory: &dyn RecallMemory, found: &Recollection<'_>) -> Result<Vec<crate::index::FirstHopHit>, BoxError> {
-    let asked = first_hop_query(found);
+    let asked = found.first_hop_query();
     let more = |most: usize| if most == 0 { 0 } else { most.max(MAX_HITS) };
     let settings = &found.settings;
     let settings = RecallSettings {
@@ -203,13 +201,9 @@ fn rank(
     unit: UnitId,
     part: usize,
 ) -> Result<Option<(usize, f64)>, BoxError> {
-    let every = first_hop::every_part(memory, &first_hop_query(found), &found.settings)?;
+    let every = first_hop::every_part(memory, &found.first_hop_query(), &found.settings)?;
     let at = every.best.iter().position(|other| other.unit.id == unit && other.part == part);
     Ok(at.map(|at| (at + 1, every.share(every.best[at].score))))
-}
-
-fn first_hop_query<'f>(found: &'f Recollection<'_>) -> FirstHopQuery<'f> {
-    FirstHopQuery { read: &found.read, cues: &found.evidence.trace.cues, vector: &found.vector }
 }
 
 /// Hash of every setting of recall.

@@ -129,6 +129,7 @@ pub(super) fn with_neighbours(
         target: found.vector.clone(),
         target_cues: Cues::default(),
         itself: true,
+        matching: None,
     };
     let (itself, neighbours): (Vec<_>, Vec<_>) =
         memory.neighbourhood(probe)?.value.into_iter().partition(|near| near.path.is_empty());

@@ -7,8 +7,8 @@ use std::{cell::RefCell, sync::Arc};
 
 use crate::{
     index::{
-        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, Neighbour,
-        NeighbourhoodProbe, TurnProbe, UnitBody,
+        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
+        MatchingParts, Neighbour, NeighbourhoodProbe, ProfileLine, ProfileProbe, TurnProbe, UnitBody,
     },
     recall::{BoxError, RecallMemory},
 };
@@ -47,7 +47,15 @@ impl RecallMemory for FirstHopRecorder<'_> {
         self.memory.neighbourhood(probe)
     }
 
+    fn matching(&self, probe: MatchProbe) -> Result<DataflowAnswer<Arc<MatchingParts>>, BoxError> {
+        self.memory.matching(probe)
+    }
+
     fn units_of_turn(&self, probe: TurnProbe) -> Result<DataflowAnswer<Vec<Arc<UnitBody>>>, BoxError> {
         self.memory.units_of_turn(probe)
+    }
+
+    fn profile(&self, probe: ProfileProbe) -> Result<DataflowAnswer<Vec<Arc<ProfileLine>>>, BoxError> {
+        self.memory.profile(probe)
     }
 }

@@ -43,6 +43,12 @@ impl PartExplainer<'_> {
                 None => step,
             }
         };
+        let (unit, part) = (self.part.unit.id, self.part.at as u32);
+        if self.found.matching.as_ref().is_some_and(|matching| !matching.takes(unit, part)) {
+            let sentence = "The question's `where` does not take this turn, so it was no candidate.".to_owned();
+            return step(ExplanationStepState::Failed, sentence)
+                .change("A question without `where`, or with one that takes the turn, looks at it.");
+        }
         if self.found.settings.first_hop == FirstHopMethod::Channels {
             return step(
                 ExplanationStepState::Passed,

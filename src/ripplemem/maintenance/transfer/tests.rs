@@ -42,6 +42,10 @@ impl SourceLog for FailingLog {
     fn deletions(&self) -> &logs::DeletionRegistry {
         self.log.deletions()
     }
+
+    fn outcomes(&self) -> &logs::WriteOutcomeRegistry {
+        self.log.outcomes()
+    }
 }
 
 impl Log for FailingLog {

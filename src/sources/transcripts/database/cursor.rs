@@ -81,7 +81,7 @@ fn said(
     };
     let before = found.skipped.len();
     if bubble.get("toolFormerData").is_some_and(|call| !call.is_null()) {
-        found.not_talk(kind::TOOL_CALL);
+        found.call(bubble.get("toolFormerData").unwrap_or(&Value::Null));
     }
     if bubble.get("thinking").is_some_and(|thinking| !thinking.is_null()) {
         found.not_talk(kind::THINKING);
@@ -98,6 +98,6 @@ fn said(
     let time = own.or_else(|_| began.clone().map(|began| later(began, at)))?;
     let model = bubble.get("modelInfo").and_then(|model| filled(model, "modelName"));
     let message = TranscriptMessage { id: Some(id.to_owned()), model, ..file.message(thread, role, time, words) };
-    found.messages.push((0, message));
+    found.add(0, message);
     Ok(())
 }

@@ -9,8 +9,10 @@ mod cursor;
 mod goose;
 mod opencode;
 mod rows;
+mod zed;
 
 pub(super) use cursor::read as read_cursor;
 pub(super) use goose::read as read_goose;
 pub(super) use opencode::read as read_opencode;
 pub(super) use rows::has_tables;
+pub(super) use zed::read as read_zed;

@@ -103,9 +103,16 @@ fn said(
         return Ok(());
     }
     let before = found.skipped.len();
+    let is_complete = data.get("time").is_some_and(|time| time.get("completed").is_some());
     let mut words = String::new();
     for part in parts {
         let (part, odd) = FORM.read::<Value>(read(part)?)?;
+        // The words of an answer that is being given would be another message each time.
+        let is_begun = |name: &str| part.get("time").is_some_and(|time| time.get(name).is_some());
+        if !is_complete && text(&part, "type") == Some("text") && is_begun("start") && !is_begun("end") {
+            found.not_talk(kind::UNFINISHED);
+            return Ok(());
+        }
         let is_set = |name: &str| part.get(name).and_then(Value::as_bool).unwrap_or(false);
         match text(&part, "type").unwrap_or_default() {
             "text" if is_set("synthetic") || is_set("ignored") => found.not_talk(kind::NOTE),
@@ -116,7 +123,7 @@ fn said(
                 odd.tell_beside(said, &mut found.unread);
             }
             "reasoning" => found.not_talk(kind::THINKING),
-            "tool" => found.not_talk(kind::TOOL_CALL),
+            "tool" => found.call(&part),
             "file" => found.not_talk(kind::IMAGE),
             "compaction" => found.not_talk(kind::SUMMARY),
             "subtask" | "agent" => found.not_talk(kind::SUBAGENT),
@@ -141,7 +148,7 @@ fn said(
         is_on_kept_branch: is_kept,
         ..file.message(&session.id, role, time, words)
     };
-    found.messages.push((0, message));
+    found.add(0, message);
     Ok(())
 }
 

@@ -1,0 +1,115 @@
+//! A profile as a page: lines of the memory, chosen and as text.
+//!
+//! In: lines of a bank, which kinds are asked for, the moment that says which plans are open, and the most tokens. Out:
+//! the lines with their text, in the form of an answer. What was superseded stands only with what superseded it, both
+//! with their days. Nothing that was said can be taken for a heading or a line of ours ([`super::turn_quotation`]).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::{context::day_name, turn_quotation::quote};
+use crate::{index::ProfileLine, language::token_count::count_tokens};
+use types::model::{EventTime, LaterStatement, StatedLine, Statement, StatementKind};
+
+/// Which lines of a profile are shown.
+#[derive(Debug, Clone)]
+pub struct ProfileChoice {
+    /// Only these kinds; all if there are none.
+    pub kinds: Vec<StatementKind>,
+    /// Whether lines that were superseded are shown, and plans whose time has passed.
+    pub past: bool,
+    /// The moment after which a plan is open.
+    pub now: EventTime,
+    /// The most tokens of the text.
+    pub most_tokens: usize,
+}
+
+/// The lines of a profile that fit, their text, its tokens, and how many lines did not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfilePage {
+    /// The lines.
+    pub lines: Vec<StatedLine>,
+    /// The text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: usize,
+    /// Lines that did not fit.
+    pub left_out: usize,
+}
+
+/// The page of some lines.
+#[must_use]
+pub fn profile_page(lines: &[Arc<ProfileLine>], choice: &ProfileChoice) -> ProfilePage {
+    let mut stated: Vec<StatedLine> = lines.iter().map(|line| stated_line(line, choice.now)).collect();
+    stated.retain(|line| {
+        let is_asked = choice.kinds.is_empty() || choice.kinds.contains(&line.kind);
+        is_asked && (choice.past || line.superseded_by.is_none() && line.open != Some(false))
+    });
+    stated.sort_by_key(|line| (line.kind, line.superseded_by.is_some(), Reverse(line.said_at), line.text.clone()));
+    let mut page = ProfilePage::default();
+    let mut kind = None;
+    for line in stated {
+        let mut more = String::new();
+        if kind != Some(line.kind) {
+            let gap = if page.text.is_empty() { "" } else { "\n" };
+            more.push_str(&format!("{gap}## {}\n", heading(line.kind)));
+        }
+        more.push_str(&quoted_line(&line));
+        let tokens = count_tokens(&more);
+        if page.tokens + tokens > choice.most_tokens {
+            page.left_out += 1;
+            continue;
+        }
+        kind = Some(line.kind);
+        page.tokens += tokens;
+        page.text.push_str(&more);
+        page.lines.push(line);
+    }
+    page.tokens = count_tokens(&page.text);
+    page
+}
+
+fn heading(kind: StatementKind) -> &'static str {
+    match kind {
+        StatementKind::Instruction => "Asked of the assistant",
+        StatementKind::Preference => "Preferences",
+        StatementKind::Fact => "Facts",
+        StatementKind::Plan => "Plans",
+    }
+}
+
+/// `[2 May 2024] Ann: words`; what was superseded is followed by what superseded it.
+fn quoted_line(line: &StatedLine) -> String {
+    let day = |at: EventTime| day_name(at.local().date());
+    let since = if day(line.since) == day(line.said_at) { String::new() } else { format!("{} to ", day(line.since)) };
+    let mut out = format!("[{since}{}] {}\n", day(line.said_at), quote(&line.speaker, &line.text));
+    if let Some(later) = &line.superseded_by {
+        out.push_str(&format!("[{}, instead] {}\n", day(later.said_at), quote(&line.speaker, &later.text)));
+    }
+    out
+}
+
+fn stated_line(line: &ProfileLine, now: EventTime) -> StatedLine {
+    let Statement { kind, speaker, subject, relation, object, text, negated, said_at, time, .. } = line.statement();
+    let is_plan = *kind == StatementKind::Plan;
+    let superseded_by = line.superseded_by.as_ref().map(|later| LaterStatement {
+        turn: later.statement.turn.clone(),
+        said_at: later.statement.said_at,
+        text: later.statement.text.clone(),
+    });
+    StatedLine {
+        kind: *kind,
+        speaker: speaker.clone(),
+        subject: subject.clone(),
+        relation: relation.clone(),
+        object: object.clone(),
+        text: text.clone(),
+        negated: *negated,
+        said_at: *said_at,
+        since: line.since,
+        turns: line.turns.clone(),
+        time: *time,
+        open: is_plan.then(|| superseded_by.is_none() && time.is_none_or(|time| time.end_ms >= now.unix_ms)),
+        superseded_by,
+    }
+}

@@ -1,0 +1,95 @@
+//! The lines of a turn that its speaker says in their own words.
+//!
+//! In: the text of a turn. Out: byte ranges of lines without code, tables, quoted lines, the lines of a transcript, and
+//! everything behind the mark of a forwarded message or a pasted text. A very long text is a document: it has none.
+
+use std::ops::Range;
+
+use super::phrase_table::PhraseTable;
+
+/// A longer text, in bytes, is a document that was pasted, not something that a person typed.
+const MAX_TYPED_BYTES: usize = 4_000;
+
+/// The ranges of the speaker's own lines, without marks of a list in front.
+pub(super) fn own_lines(text: &str, table: &PhraseTable) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    if text.len() > MAX_TYPED_BYTES {
+        return lines;
+    }
+    let (mut at, mut is_code) = (0, false);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let trimmed = line.trim();
+        if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
+            is_code = !is_code;
+            continue;
+        }
+        if is_code || trimmed.is_empty() || trimmed.starts_with(['>', '|', '[', '<', '{', '}']) {
+            continue;
+        }
+        let lower = trimmed.to_lowercase();
+        if table.forwards.iter().any(|mark| lower.starts_with(mark.as_str())) {
+            break;
+        }
+        let is_last = text.get(at..).is_none_or(|rest| rest.trim().is_empty());
+        if !is_last && introduces_paste(&lower, table) {
+            break;
+        }
+        if line.starts_with("    ") || line.starts_with('\t') || names_a_speaker(trimmed, table) {
+            continue;
+        }
+        let body = trimmed.trim_start_matches(|c: char| matches!(c, '-' | '*' | '+' | '•' | '#' | ' '));
+        let number = body.len() - body.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let body = match body.get(number..) {
+            Some(rest)
+                if number > 0 && rest.starts_with([')', '.']) && rest.get(1..).is_some_and(|r| r.starts_with(' ')) =>
+            {
+                rest.get(2..).unwrap_or_default().trim_start()
+            }
+            _ => body,
+        };
+        let end = start + line.trim_end().len();
+        lines.push(end - body.len()..end);
+    }
+    lines
+}
+
+/// Whether what follows a line is somebody's text: "Here is the mail:".
+fn introduces_paste(lower: &str, table: &PhraseTable) -> bool {
+    let Some(head) = lower.strip_suffix([':', '：']) else { return false };
+    table.pastes.iter().any(|word| head.contains(word.as_str()))
+}
+
+/// Whether a line is one of a transcript: "Ann: I live in Oslo". A label ("Note:") names no speaker.
+fn names_a_speaker(line: &str, table: &PhraseTable) -> bool {
+    let Some((name, rest)) = line.split_once([':', '：']) else { return false };
+    let name = name.trim_matches(['*', '_', ' ']);
+    let words = name.split_whitespace().count();
+    let is_name = words <= 3 && name.chars().count() <= 30 && name.chars().next().is_some_and(char::is_uppercase);
+    let is_label = table.labels.iter().any(|label| name.to_lowercase().ends_with(label.as_str()));
+    is_name && !is_label && !rest.trim().is_empty() && !rest.starts_with("//") && words > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::model::Language;
+
+    #[test]
+    fn what_others_said_is_left_out() {
+        let table = PhraseTable::of(Language::En).expect("a table");
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<&str> = own_lines(text, table).into_iter().map(|line| &text[line]).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("Hi.\n> I live in Oslo.\nOk.", &["Hi.", "Ok."]);
+        check("See:\n```\nalways use tabs\n```\nThanks", &["See:", "Thanks"]);
+        check("Here is the mail:\nI live in Oslo.", &[]);
+        check("Begin forwarded message:\nI live in Oslo.", &[]);
+        check("Ann: I live in Oslo.\nNote: I live in Rome.", &["Note: I live in Rome."]);
+        check("- Always use tabs\n2. Never guess", &["Always use tabs", "Never guess"]);
+        check("| I live | in Oslo |\n", &[]);
+        check(&"I live in Oslo. ".repeat(400), &[]);
+    }
+}
