@@ -166,7 +166,7 @@ impl Turn {
         self.check_lengths()
     }
 
-    fn check_lengths(&self) -> Result<(), FieldError> {
+    pub(super) fn check_lengths(&self) -> Result<(), FieldError> {
         check_name("turn", &self.turn)?;
         check_name("speaker", &self.speaker)?;
         for (field, name) in [("session", &self.session), ("thread", &self.thread), ("reply_to", &self.reply_to)] {

@@ -409,7 +409,10 @@ impl From<Turn> for TurnEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::stated_bank, *};
+    use super::{
+        super::{MAX_METADATA_BYTES, Metadata, WindowTurn, stated_bank},
+        *,
+    };
 
     /// A record without `type` is a turn, and a kind has other names.
     #[test]
