@@ -3,7 +3,7 @@
 //! In: turns that are written, edited, deleted and late. Out: lines of profiles. A test fails if a line outlives its
 //! turn, if another order of the same turns gives other lines, or if the words of one person enter another's section.
 
-use logs::{Log, Topic, Transaction};
+use logs::{Topic, Transaction};
 use pipeline::{LiveRecords, record_of};
 use serde_json::{Value, json};
 use types::model::{Bank, Question, RecordStatements};

@@ -420,7 +420,7 @@ mod tests {
         ];
         let held = said.map(|(id, speaker, time, offset)| {
             let turn = Turn::new(Bank::parse("b").unwrap(), id, speaker, "x", EventTime::parse(time).unwrap());
-            StoredTurn { turn: Arc::new(turn), offset, recorded_ms: ms("2024-06-10T00:00:00Z") }
+            StoredTurn { turn: Arc::new(turn), offset, recorded_ms: ms("2024-06-10T00:00:00Z"), stored: None }
         });
         held.to_vec()
     }

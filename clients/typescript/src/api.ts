@@ -277,6 +277,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/profile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What the persons of a bank said that lasts: instructions, preferences, facts and plans, each with its turns and what superseded it. */
+        get: operations["profile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions": {
         parameters: {
             query?: never;
@@ -465,6 +482,11 @@ export interface components {
              *     since, so that the answer does not show them. Absent where none was.
              */
             forgotten?: number | null;
+            /**
+             * @description What the asker asked of the assistant, quoted at the end of the context in the order of time; those of the bank's
+             *     only person where no asker is named. Absent where there is nothing, and with `recall.profile = false`.
+             */
+            instructions?: components["schemas"]["StandingInstruction"][];
             /**
              * @description That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
              *     are known.
@@ -895,6 +917,11 @@ export interface components {
              */
             forgotten?: number | null;
             /**
+             * @description What the asker asked of the assistant, quoted at the end of the context in the order of time; those of the bank's
+             *     only person where no asker is named. Absent where there is nothing, and with `recall.profile = false`.
+             */
+            instructions?: components["schemas"]["StandingInstruction"][];
+            /**
              * @description That the bank or the asker is not known here: one that is new, or a name that is misspelled. Absent where both
              *     are known.
              */
@@ -1313,6 +1340,15 @@ export interface components {
             components["schemas"]["EventTime"],
             components["schemas"]["EventTime"]
         ];
+        /** @description What superseded a line. */
+        LaterStatement: {
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /** @description The words that say it. */
+            text: string;
+            /** @description The turn that says it. */
+            turn: string;
+        };
         /** @description Which dead letters. A letter must fit each field that is set; within one, any of its values. */
         LetterSelector: {
             /** @description Every letter. */
@@ -1560,6 +1596,52 @@ export interface components {
             type: string;
             /** @description With `conflict`: the version of that turn that stands; 0 if it is absent or deleted. */
             version?: number | null;
+        };
+        /** @description What persons of a bank said that lasts. */
+        Profile: {
+            /** @description The bank. */
+            bank: components["schemas"]["Bank"];
+            /** @description How many lines were left out, because there was no room for them. */
+            left_out: number;
+            /** @description The lines: instructions, preferences, facts, plans; of each kind the one that was said last comes first. */
+            lines: components["schemas"]["ProfileLine"][];
+            /** @description The person, if one was asked for. */
+            person?: string | null;
+            /** @description The offsets that this reflects. */
+            reflects: components["schemas"]["Position"][];
+            /** @description The same as text for a model: quotes with their days, a heading for each kind. */
+            text: string;
+            /** @description The tokens (o200k) of the text. */
+            tokens: number;
+        };
+        /** @description A line of a profile. */
+        ProfileLine: {
+            /** @description What it states. */
+            kind: components["schemas"]["StatementKind"];
+            /** @description Whether it says that something is not so. */
+            negated?: boolean;
+            /** @description The rest of what it says. */
+            object: string;
+            /** @description Of a plan: whether its time has not passed. */
+            open?: boolean | null;
+            /** @description What it says of the subject: `always`, `prefers`, `lives in`. */
+            relation: string;
+            /** @description When it was last said. */
+            said_at: components["schemas"]["EventTime"];
+            /** @description When it was first said. */
+            since: components["schemas"]["EventTime"];
+            /** @description Who said it. */
+            speaker: string;
+            /** @description What of the speaker it is about; absent where it is the speaker. */
+            subject?: string | null;
+            /** @description What superseded it; absent if it holds. */
+            superseded_by?: components["schemas"]["LaterStatement"] | null;
+            /** @description The words of the last turn that says it. */
+            text: string;
+            /** @description When a plan is due, if its words name a time. */
+            time?: components["schemas"]["Interval"] | null;
+            /** @description The turns that say it, in the order of time. */
+            turns: string[];
         };
         /** @description `progress`: the evidence as received is complete, and is what asking afresh gives as of these offsets. */
         Progress: {
@@ -2037,6 +2119,19 @@ export interface components {
         };
         /** @description What a speaker is. The roles of OpenAI's messages are other names of the same. */
         SpeakerKind: "person" | "assistant" | "tool" | "bot";
+        /** @description What a person asked of the assistant. */
+        StandingInstruction: {
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /** @description Who said it. */
+            speaker: string;
+            /** @description The words that say it. */
+            text: string;
+            /** @description The turn that says it. */
+            turn: string;
+        };
+        /** @description What a statement states. */
+        StatementKind: "instruction" | "preference" | "fact" | "plan";
         /** @description How much room units take in memory. */
         Stats: {
             /** @description The bank; absent for all of them. */
@@ -2605,6 +2700,7 @@ export type Graph = components['schemas']['Graph'];
 export type GraphUnit = components['schemas']['GraphUnit'];
 export type History = components['schemas']['History'];
 export type Interval = components['schemas']['Interval'];
+export type LaterStatement = components['schemas']['LaterStatement'];
 export type LetterSelector = components['schemas']['LetterSelector'];
 export type ListTurns = components['schemas']['ListTurns'];
 export type Metadata = components['schemas']['Metadata'];
@@ -2629,6 +2725,8 @@ export type Point = components['schemas']['Point'];
 export type Polled = components['schemas']['Polled'];
 export type Position = components['schemas']['Position'];
 export type Problem = components['schemas']['Problem'];
+export type Profile = components['schemas']['Profile'];
+export type ProfileLine = components['schemas']['ProfileLine'];
 export type Progress = components['schemas']['Progress'];
 export type Provenance = components['schemas']['Provenance'];
 export type Put = components['schemas']['Put'];
@@ -2662,6 +2760,8 @@ export type SnapshotList = components['schemas']['SnapshotList'];
 export type SnapshotView = components['schemas']['SnapshotView'];
 export type SourceStatus = components['schemas']['SourceStatus'];
 export type SpeakerKind = components['schemas']['SpeakerKind'];
+export type StandingInstruction = components['schemas']['StandingInstruction'];
+export type StatementKind = components['schemas']['StatementKind'];
 export type Stats = components['schemas']['Stats'];
 export type Status = components['schemas']['Status'];
 export type Step = components['schemas']['Step'];
@@ -3238,6 +3338,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["History"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            421: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    profile: {
+        parameters: {
+            query: {
+                /** @description The bank. */
+                bank: string;
+                /** @description Only this speaker of the bank. */
+                person?: string;
+                /** @description Only these, with commas between them: instruction, preference, fact, plan. */
+                kinds?: string;
+                /** @description Whether superseded lines and plans whose time has passed are shown, too. */
+                past?: "true" | "false" | "1" | "0";
+                /** @description The profile as it was: an offset of the memory log or a time (RFC 3339). */
+                as_of?: string;
+                /** @description Most tokens of the text; 1,000 without it. */
+                most_tokens?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines, and the same as text. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profile"];
                 };
             };
             400: components["responses"]["Problem"];

@@ -54,7 +54,7 @@ impl StandingSection {
         Ok(Self::within(lines, &question.text, most))
     }
 
-    /// The section of some instructions within so many tokens.
+    /// The section of some instructions within a number of tokens.
     fn within(mut instructions: Vec<&Statement>, question: &str, most_tokens: usize) -> Self {
         let whole = Self::render(&instructions);
         if whole.tokens <= most_tokens {

@@ -247,7 +247,7 @@ mod tests {
         };
         let ranked = units.iter().enumerate().map(ranked).collect();
         let notes = ContextNotes { unsupported, remark: None };
-        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), most_tokens, notes)
+        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), (most_tokens, 0), notes)
     }
 
     const FIRST: &str = "## 1 May 2024, 10:00\nAnn: The red kayak is in the boathouse.\n";

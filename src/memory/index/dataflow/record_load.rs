@@ -136,7 +136,7 @@ fn usable_choices(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::units::TurnFactTable;
+    use crate::index::units::turn_facts::TurnFactTable;
 
     #[test]
     fn the_last_change_of_a_key_wins_and_windows_stay_whole() {
