@@ -60,7 +60,8 @@ struct Asked {
 fn every_request() -> Vec<Asked> {
     let examples = json!({
         "bank": "acme/a", "text": "Where is the kayak?", "turns": [turn("acme/a")], "turn": "9", "from": "0",
-        "id": "0000000000000000", "ids": ["0000000000000000"], "select": {"speakers": ["Cy"]}, "topic": "turns",
+        "id": "0000000000000000", "ids": ["0000000000000000"], "select": {"speakers": ["Cy"]}, "where": {"speakers": ["Cy"]},
+        "topic": "turns",
         "wait_ms": 5_000, "after": "0:0", "session": "s", "title": "A title",
     });
     let document: Value = serde_json::from_str(server::openapi()).unwrap();

@@ -320,7 +320,7 @@ fn persons_and_assistants_share_the_tokens_by_the_form_of_the_question() {
         let cost = |e: &types::model::Excerpt| (e.speaker == "Ines", token_count::count_tokens(&e.text) as f64);
         let costs: Vec<(bool, f64)> = excerpts.map(cost).collect();
         let all: f64 = costs.iter().map(|(_, cost)| cost).sum();
-        assert!((200.0..450.0).contains(&all), "half of the limit, on average: {all}");
+        assert!((150.0..450.0).contains(&all), "half of the limit, on average, less the wishes: {all}");
         costs.iter().filter(|(user, _)| *user).map(|(_, cost)| cost).sum::<f64>() / all
     };
     assert!(of_user("Which limit for the quay do I use now?") > 0.7);

@@ -12,9 +12,9 @@ use logs::Log;
 use types::model::WindowTurn;
 use types::record_value::turns_of;
 
-/// The end of the JSON of a turn that an import brought: it has no offset of this log. The first turn of a partition
-/// ends in the same way.
-const NO_OFFSET: &[u8] = b"\"source_offset\":0}";
+/// What the JSON of a turn that an import brought holds: it has no offset of this log. The first turn of a partition has
+/// the same, and no other offset begins with this digit.
+const NO_OFFSET: &[u8] = b"\"source_offset\":0";
 
 /// Calls `each` with the imported turns of the live records whose keys begin with `prefix`, once for each record that
 /// holds the turn.

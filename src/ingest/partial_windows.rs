@@ -84,10 +84,10 @@ mod tests {
     use std::{collections::BTreeMap, path::Path, sync::Arc};
 
     use super::{
-        super::{CachedEmbedder, ExtractionStage, ExtractorSet, WindowDrafts},
+        super::{CachedEmbedder, ExtractionStage, ExtractorSet, WindowDrafts, sharing_tests::live},
         *,
     };
-    use logs::{EmbeddedLog, Topic};
+    use logs::EmbeddedLog;
     use memory::extract::{Extractor as _, rules_extractor::RulesExtractor};
     use types::{
         config::Pipeline,
@@ -222,17 +222,6 @@ mod tests {
     }
 
     /// The live records of a log, by key.
-    fn live(log: &EmbeddedLog) -> BTreeMap<Vec<u8>, MemoryRecord> {
-        let mut live = BTreeMap::new();
-        for record in log.read(Topic::Memory, 0, 0, usize::MAX).expect("records").records {
-            match record.value {
-                Some(value) => drop(live.insert(record.key, read_value(&value).expect("a record"))),
-                None => drop(live.remove(&record.key)),
-            }
-        }
-        live
-    }
-
     #[test]
     fn many_windows_forget_in_one_step_and_are_whole_after_a_restart() {
         let turns: Vec<TurnEvent> = {

@@ -7,9 +7,11 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{CachedEmbedder, ExtractionStage, ExtractorSet, extraction_stage::StageOutcome};
 use logs::{EmbeddedLog, Log, Topic};
+
 use types::{
     config::Pipeline,
-    model::{Bank, EventTime, IdleMark, SessionEnd, Turn, TurnDeletion, TurnEvent},
+    model::{Bank, EventTime, IdleMark, MemoryRecord, SessionEnd, Turn, TurnDeletion, TurnEvent},
+    record_value::read_value,
 };
 
 const SAID: [&str; 6] = [
@@ -110,14 +112,17 @@ impl ExtractionProcess {
     }
 }
 
-/// The live records of a log, by key.
-fn live(log: &EmbeddedLog) -> BTreeMap<Vec<u8>, Vec<u8>> {
+/// The records that hold, by key, without the times at which turns were stored: these differ between two logs.
+pub(crate) fn live(log: &EmbeddedLog) -> BTreeMap<Vec<u8>, MemoryRecord> {
     let mut live = BTreeMap::new();
     for record in log.read(Topic::Memory, 0, 0, usize::MAX).expect("records").records {
-        match record.value {
-            Some(value) => drop(live.insert(record.key, value)),
-            None => drop(live.remove(&record.key)),
-        }
+        let Some(value) = record.value else {
+            live.remove(&record.key);
+            continue;
+        };
+        let mut value: MemoryRecord = read_value(&value).expect("a record");
+        value.turns.iter_mut().for_each(|turn| turn.stored = None);
+        live.insert(record.key, value);
     }
     live
 }

@@ -338,6 +338,8 @@ def _operated(path: list[str], operator: str, value: Any) -> Json:
         return {"not": _equal(path, value)}
     if operator in _ORDERS:
         order = _ORDERS[operator]
+        if isinstance(value, float) and math.isnan(value):
+            return _nothing(path)
         if isinstance(value, float) and math.isinf(value):
             # JSON has no infinity: all numbers lie between the largest and its negative.
             beyond = (value > 0) == (order in ("gt", "gte"))
@@ -350,7 +352,14 @@ def _operated(path: list[str], operator: str, value: Any) -> Json:
 def _equal(path: list[str], value: Any) -> Json:
     if value is None:
         return {"any": [{"path": path, "eq": None}, {"not": {"path": path, "exists": True}}]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return _nothing(path)
     return {"path": path, "eq": list(value) if isinstance(value, tuple) else value}
+
+
+def _nothing(path: list[str]) -> Json:
+    """What no value fulfils. JSON has neither an infinity nor NaN, so that no stored value is one."""
+    return {"all": [{"path": path, "exists": True}, {"path": path, "exists": False}]}
 
 
 def _all(parts: list[Json]) -> Json:
