@@ -194,6 +194,41 @@ fn an_operation_reaches_each_stage_and_erases_every_stored_byte() {
     assert_eq!(turns.len(), talk().len() + 3, "every offset is still there");
 }
 
+/// A line of a profile goes with its turn from the present, the past and every stored byte.
+#[test]
+fn lines_of_forgotten_turns_are_in_no_profile_and_no_stored_byte() {
+    let home = tempfile::tempdir().unwrap();
+    let pipeline = settings(home.path());
+    let mut service = open(&pipeline);
+    let (secret, kept) = ("I live in Vermilion Harbour.", "I live in Oslo.");
+    let said = lines("b", "s", &[("a1", "Ann", kept), ("a2", "Ann", secret), ("b1", "Bo", "I prefer tea.")]);
+    let turns: Vec<TurnEvent> = said.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
+    append(&mut service, &turns);
+    service.replica().snapshot().unwrap();
+    let stated = |lines: &[std::sync::Arc<memory::index::ProfileLine>]| {
+        let mut texts: Vec<String> = lines.iter().map(|line| line.statement().text.clone()).collect();
+        texts.sort();
+        texts
+    };
+    let held = stated(&service.replica().profile(&bank(), None).unwrap().value);
+    assert_eq!(held, [kept, secret, "I prefer tea."]);
+    let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
+    forget_turns(service.log(), &pipeline.forget, &bank(), ["a2".to_owned()]).unwrap();
+    service.catch_up().unwrap();
+    let expected = [kept, "I prefer tea."];
+    let shown = service.replica().profile(&bank(), None).unwrap().value;
+    assert_eq!(stated(&shown), expected);
+    assert!(shown.iter().all(|line| line.superseded_by.is_none()), "what was superseded holds again");
+    assert_eq!(stated(&service.replica().past(&bank(), then).unwrap().profile(&bank(), None).unwrap().value), expected);
+    assert_ne!(look(&pipeline, "Vermilion Harbour", &[]).search.found, vec![], "hidden, and still on the disk");
+    service.erase().unwrap();
+    assert_eq!(look(&pipeline, "Vermilion Harbour", &service.receipts().unwrap()).verdict, ErasureVerdict::Gone);
+    assert_eq!(look(&pipeline, "live in Oslo", &[]).verdict, ErasureVerdict::Stored, "other lines stay");
+    drop(service);
+    assert_eq!(look(&pipeline, "Vermilion Harbour", &[]).verdict, ErasureVerdict::Gone);
+    assert_eq!(stated(&open(&pipeline).replica().profile(&bank(), None).unwrap().value), expected);
+}
+
 /// Metadata lie beside the words, in every place where these lie.
 #[test]
 fn metadata_of_forgotten_turns_are_in_no_stored_byte() {

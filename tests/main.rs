@@ -75,6 +75,7 @@ mod passages;
 mod path;
 mod pipelines;
 mod profile;
+mod profile_beginning;
 mod python_client;
 mod quarantine;
 mod question_client;

@@ -148,6 +148,30 @@ fn a_token_follows_what_it_may_read_and_nothing_once_it_is_revoked() {
 }
 
 #[test]
+fn a_profile_is_a_resource_that_is_read_and_followed() {
+    let home = tempfile::tempdir().unwrap();
+    http_service::pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let session = Session::begin(&service, "");
+    let uri = "ripplemem://profiles/me?person=Ann";
+    assert!(session.subscribe(uri)["result"].is_object(), "also of a bank that holds nothing yet");
+    let mut stream = session.listen();
+    let said = |id: &str, speaker: &str, text: &str| {
+        json!({"bank": "me", "turn": id, "speaker": speaker, "text": text,
+        "time": "2024-05-01T10:00:00Z"})
+    };
+    put(&service, "", said("1", "Bo", "I live in Rome."));
+    put(&service, "", said("2", "Ann", "I live in Oslo."));
+    assert_eq!(heard(&mut stream).as_deref(), Some(uri), "what Bo says is no change of it");
+    let read = session.send("resources/read", json!({"uri": uri}));
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{read}"));
+    let shown: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(shown["text"], "## Facts\n[1 May 2024] Ann: I live in Oslo.\n");
+    assert_eq!(shown["turns"], json!(["2"]));
+    assert!(session.subscribe("ripplemem://banks/me")["error"].is_object(), "counts are not followed");
+}
+
+#[test]
 fn what_a_session_follows_ends_with_it_and_with_the_service_and_its_other_requests_do_not() {
     let home = tempfile::tempdir().unwrap();
     http_service::pipeline_file(home.path(), "");

@@ -245,7 +245,7 @@ fn the_command_shows_a_profile_and_says_why_a_sentence_is_not_there() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    run(&["ingest", input.to_str().unwrap(), "--pipeline", file]);
+    run(&["ingest", "jsonl", input.to_str().unwrap(), "--pipeline", file]);
     let text = run(&["profile", "--bank", "team", "--pipeline", file]);
     assert_eq!(
         text,

@@ -111,7 +111,7 @@ fn rooms_import_in_the_datas_direction() {
                 ("extract", &["language"]),
                 ("statements", &["language"]),
                 ("index", &["language", "statements"]),
-                ("recall", &["language", "index"]),
+                ("recall", &["language", "statements", "index"]),
             ]),
         ),
         (

@@ -106,7 +106,8 @@ fn check(runtime: &[String], service: &HttpService, name: &str, more: &[&str]) {
 fn a_program_remembers_asks_and_forgets_through_the_typescript_client() {
     let checks = ["each_call", "circumstances", "writes", "selectors", "names", "texts", "many_turns", "following"];
     for runtime in runtimes("a_program_remembers_asks_and_forgets_through_the_typescript_client") {
-        for name in checks.into_iter().chain(["events", "past", "problems", "tools", "retries", "follows"]) {
+        for name in checks.into_iter().chain(["events", "profiles", "past", "problems", "tools", "retries", "follows"])
+        {
             let home = tempfile::tempdir().unwrap();
             let settings = match name {
                 "circumstances" => "extract.unit_turns = 1\n",

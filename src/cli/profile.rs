@@ -7,12 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use memory::{
-    recall::{ProfileChoice, ProfilePage, profile_page},
-    statements::{StatedSentence, explain_statements},
-};
-use pipeline::stored_turns;
-use server::api::TurnList;
+use memory::statements::{StatedSentence, explain_statements};
+use pipeline::{Cancellation, stored_turns};
+use replica::Replica;
+use ripplemem::{ProfileQuery, profile_of};
+use server::api::{ProfileRequest, TurnList};
 use terminal::print;
 use types::{
     config::{LogKind, Pipeline},
@@ -23,6 +22,7 @@ use super::{
     as_of_argument::parse_as_of,
     memory_access::{MemoryAccess, open_or_reach, service_on_kafka},
     memory_args::MemoryArgs,
+    selector_args::parse_selector,
     turn_ids::{whole_id, whole_id_there},
 };
 
@@ -41,6 +41,12 @@ pub(crate) struct ProfileArgs {
     /// Show superseded lines and plans whose time has passed, too.
     #[arg(long)]
     past: bool,
+    /// For an agent that begins: show open plans, whatever the kinds, and the latest sessions, too.
+    #[arg(long, conflicts_with = "as_of")]
+    begin: bool,
+    /// Show only what turns say that this selector takes, as JSON: {"session_prefix": "team/"}.
+    #[arg(long = "where", value_name = "JSON")]
+    select: Option<String>,
     /// Most tokens of the text.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     most_tokens: u32,
@@ -48,7 +54,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long)]
     as_of: Option<String>,
     /// Say of each sentence of this turn what it states, or why it states nothing that lasts.
-    #[arg(long, conflicts_with_all = ["person", "kind", "past", "as_of"])]
+    #[arg(long, conflicts_with_all = ["person", "kind", "past", "begin", "select", "as_of"])]
     why: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -68,7 +74,7 @@ impl ProfileArgs {
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&profile)?))?;
         } else {
-            print(if profile.lines.is_empty() { "nothing that lasts was said\n" } else { &profile.text })?;
+            print(if profile.text.is_empty() { "nothing that lasts was said\n" } else { &profile.text })?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -77,34 +83,29 @@ impl ProfileArgs {
         let kind = |name: &String| StatementKind::of_name(name).with_context(|| format!("--kind: {name:?} is no kind"));
         let kinds = self.kind.iter().map(kind).collect::<Result<Vec<_>>>()?;
         let as_of = self.as_of.as_deref().map(|text| parse_as_of("--as-of", text)).transpose()?;
+        let select = self.select.as_deref().map(parse_selector).transpose()?;
+        let (person, past, begin) = (self.person.clone(), self.past, self.begin);
         let mut service = match reached(pipeline)? {
             MemoryAccess::Here(service) => service,
             MemoryAccess::There(reached) => {
-                let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(",");
-                let most = self.most_tokens.to_string();
-                let of = [
-                    ("bank", Some(bank.as_str())),
-                    ("person", self.person.as_deref()),
-                    ("kinds", Some(kinds.as_str()).filter(|kinds| !kinds.is_empty())),
-                    ("past", self.past.then_some("true")),
-                    ("as_of", self.as_of.as_deref()),
-                    ("most_tokens", Some(most.as_str())),
-                ];
-                return Ok(reached.get("/v1/profile", &of)?);
+                let (as_of, most_tokens) = (self.as_of.clone(), Some(self.most_tokens));
+                let show = ProfileRequest { bank, person, kinds, past, begin, select, as_of, most_tokens };
+                return Ok(reached.profile(&show, None, None)?);
             }
         };
         service.pause_model();
         service.catch_up()?;
         let now = EventTime::new(jiff::Timestamp::now().as_millisecond(), 0)?;
-        let choice = ProfileChoice { kinds, past: self.past, now, most_tokens: self.most_tokens as usize };
-        let person = self.person.as_deref();
-        let found = match as_of {
-            Some(at) => service.replica().past(&bank, at)?.profile(&bank, person)?,
-            None => service.replica().profile(&bank, person)?,
-        };
-        let ProfilePage { lines, text, tokens, left_out } = profile_page(&found.value, &choice);
-        let (tokens, left_out) = (tokens as u32, left_out as u32);
-        Ok(Profile { bank, person: self.person.clone(), lines, text, tokens, left_out, reflects: found.reflects })
+        let most_tokens = self.most_tokens as usize;
+        let query = ProfileQuery { bank, person, kinds, past, begin, select, most_tokens, now };
+        let shown = |replica: &Replica| profile_of(service.log(), replica, &query, &Cancellation::default());
+        Ok(match as_of {
+            Some(at) => {
+                let past = service.replica().past(&query.bank, at)?;
+                shown(&past)?
+            }
+            None => shown(service.replica())?,
+        })
     }
 }
 

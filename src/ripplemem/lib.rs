@@ -24,6 +24,7 @@
 //!
 //! - `memory`: a memory that stays open; `background_tasks`: its threads; `status`: its state.
 //! - `erasing`, `explaining`: what an open memory forgets for good, and explains.
+//! - `profile`: what persons said that lasts, with `latest_sessions`.
 //! - `turn_locator`: pages of a bank's turns; `verdict_reader`: verdicts that other instances write.
 //! - `pipeline_driver`: the same, call by call, for single commands, the evaluation and the tests.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
@@ -33,12 +34,14 @@ mod background_tasks;
 mod erase_tests;
 mod erasing;
 mod explaining;
+mod latest_sessions;
 mod log_events;
 mod maintenance;
 mod memory;
 #[cfg(test)]
 mod memory_tests;
 mod pipeline_driver;
+mod profile;
 #[cfg(test)]
 mod shard_tests;
 mod status;
@@ -55,6 +58,7 @@ pub use maintenance::{
 pub use maintenance::{replace_record, unreadable_records};
 pub use pipeline::PipelineError;
 pub use pipeline_driver::PipelineDriver;
+pub use profile::{ProfileQuery, profile_of};
 pub use replica::QueryRequest;
 pub use status::{MemoryEvent, MemoryStatus};
 pub use turn_locator::{SessionSpan, TurnPage, TurnPageRequest, TurnSpan};

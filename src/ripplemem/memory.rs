@@ -14,6 +14,7 @@ use crossbeam_channel::Sender;
 use super::{
     PipelineDriver,
     background_tasks::BackgroundTasks,
+    profile::{ProfileQuery, profile},
     status::{MemoryEvent, MemoryStatus},
     turn_locator::{SessionSpan, TurnLocator, TurnPage, TurnPageRequest, TurnSpan},
     verdict_reader::follow_verdicts,
@@ -28,7 +29,7 @@ use replica::{QueryQueue, QueryRequest, Replica};
 use sources::live::WebhookDelivery;
 use types::{
     config::{ForgetSettings, LLM, LogKind, Pipeline},
-    model::{Bank, DeadLetter, Evidence, Metadata, Selector, TurnEvent},
+    model::{Bank, DeadLetter, Evidence, Metadata, Profile, Selector, TurnEvent},
 };
 
 /// A memory that stays open. The main page of this crate has an example.
@@ -301,6 +302,19 @@ impl Memory {
         limit: usize,
     ) -> Result<Vec<SessionSpan>, PipelineError> {
         TurnLocator::default().sessions(log, bank, prefix.unwrap_or_default(), from.unwrap_or_default(), limit)
+    }
+
+    /// What persons of a bank said that lasts, in this memory or in one of its past.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for a memory that is loading, a wrong selector, if the log failed, or if no one waits any more.
+    pub fn profile(
+        &self,
+        replica: &Replica,
+        query: &ProfileQuery,
+        cancellation: &Cancellation,
+    ) -> Result<Profile, PipelineError> {
+        profile(&self.places, &*self.log, replica, query, cancellation)
     }
 
     /// `[forget]` of the pipeline.

@@ -202,6 +202,29 @@ impl TurnLocator {
         Ok(found.into_iter().take(limit).map(view).collect())
     }
 
+    /// The turns of some sessions of a bank that were said at the time that is named for each, in time order.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub(super) fn first_turns(
+        &self,
+        log: &dyn Log,
+        bank: &Bank,
+        sessions: &HashMap<&str, EventTime>,
+    ) -> Result<Vec<StoredTurn>, PipelineError> {
+        let is_asked = |session: Option<&str>, time| session.is_some_and(|name| sessions.get(name) == Some(&time));
+        let banks = std::slice::from_ref(bank);
+        for _ in 0..ATTEMPTS {
+            let places = self.places(log, banks)?;
+            let wanted = |place: &TurnLocation| is_asked(place.session.as_deref(), place.time);
+            if let Some(turns) = self.read(log, banks, &places, wanted)? {
+                let turns = turns.into_iter().map(|(_, _, held)| held);
+                return Ok(turns.filter(|held| is_asked(held.turn.session.as_deref(), held.turn.time)).collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// Where all turns of some banks are now.
     fn places(&self, log: &dyn Log, banks: &[Bank]) -> Result<Vec<BankLocations>, PipelineError> {
         banks.iter().map(|bank| self.of_bank(log, bank)).collect()

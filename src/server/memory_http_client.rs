@@ -12,7 +12,11 @@ use ureq::{
     typestate::{WithBody, WithoutBody},
 };
 
-use super::{HttpAddress, api::ApiProblem};
+use super::{
+    HttpAddress,
+    api::{ApiProblem, ProfileRequest},
+};
+use types::model::Profile;
 
 /// The longest that a process works on a request.
 const TIMEOUT: Duration = Duration::from_secs(660);
@@ -99,6 +103,22 @@ impl MemoryHttpClient {
         parameters: &[(&str, Option<&str>)],
     ) -> Result<R, MemoryHttpError> {
         self.query(self.agent.get(self.url(path)), path, parameters)
+    }
+
+    /// What persons of a bank said that lasts; with `wait_ms` once it differs from a version, or after this time.
+    ///
+    /// # Errors
+    /// [`MemoryHttpError`].
+    pub fn profile(
+        &self,
+        show: &ProfileRequest,
+        version: Option<&str>,
+        wait_ms: Option<u64>,
+    ) -> Result<Profile, MemoryHttpError> {
+        let (of, wait_ms) = (show.parameters(), wait_ms.map(|ms| ms.to_string()));
+        let of = of.iter().map(|(name, value)| (*name, value.as_deref()));
+        let waits = [("last_event_id", version), ("wait_ms", wait_ms.as_deref())];
+        self.get("/v1/profile", &of.chain(waits).collect::<Vec<_>>())
     }
 
     /// As [`Self::get`], with the method DELETE.

@@ -14,7 +14,7 @@ const transport = server.url ? new StreamableHTTPClientTransport(new URL(server.
 const client = new Client({ name: 'test', version: '1' });
 await client.connect(transport);
 const { tools } = await client.listTools();
-assert.deepEqual(tools.map((tool) => tool.name), ['remember', 'recall', 'evidence', 'explain', 'list', 'show', 'forget', 'forget_turns', 'status']);
+assert.deepEqual(tools.map((tool) => tool.name), ['remember', 'recall', 'evidence', 'explain', 'profile', 'list', 'show', 'forget', 'forget_turns', 'status']);
 const call = async (name, args) => {
   const result = await client.callTool({ name, arguments: args });
   assert.ok(!result.isError, JSON.stringify(result));

@@ -391,6 +391,21 @@ async function events(url) {
   server.end();
 }
 
+/** A profile comes at first, and again once it changed. */
+async function profiles(url) {
+  const memory = new RippleMem(url, { bank: "known" });
+  const stream = memory.profiles({ person: "Ann" });
+  const next = async () => (await stream.next()).value.lines.map(({ text }) => text);
+  assert.deepEqual(await next(), []);
+  await memory.remember({ turn: "1", speaker: "Ann", text: "I live in Oslo.", time: TURNS[0].time, session: "s" });
+  assert.deepEqual(await next(), ["I live in Oslo."]);
+  await stream.return();
+  const shown = await memory.profile({ begin: true, kinds: ["instruction", "fact"], where: { session: "s" }, mostTokens: 90 });
+  assert.deepEqual([shown.lines.length, shown.sessions[0].session, shown.sessions[0].begins.text], [1, "s", "I live in Oslo."]);
+  assert.equal((await memory.profile({ where: { since: new Date() } })).lines.length, 0);
+  await refused(InvalidError, () => memory.profile({ asOf: "noon" }), "as_of");
+}
+
 async function in_words(url) {
   const memory = new RippleMem(url, { bank: "sample/harbour" });
   const question = "Which books has Marta recommended to Elias?";
@@ -626,7 +641,7 @@ async function resumes(_url, more) {
   }
 }
 
-const checks = { each_call, circumstances, names, selectors, texts, writes, many_turns, following, events, in_words, past, problems, tools };
+const checks = { each_call, circumstances, names, selectors, texts, writes, many_turns, following, events, profiles, in_words, past, problems, tools };
 const others = { retries, follows, denied, resumes };
 const [url, name, more] = globalThis.process.argv.slice(2);
 await { ...checks, ...others }[name](url, more);

@@ -23,8 +23,8 @@ impl From<&ProfileLine> for ExpectedLine {
     fn from(line: &ProfileLine) -> Self {
         Self {
             newest: line.newest.statement.clone(),
-            since: line.since,
-            turns: line.turns.clone(),
+            since: line.since(),
+            turns: line.turns().into_iter().map(str::to_owned).collect(),
             superseded_by: line.superseded_by.as_ref().map(|statement| statement.statement.clone()),
         }
     }

@@ -85,6 +85,15 @@ def each_call(url, token):
         history = memory.history(limit=5)
         assert (history.points, history.oldest, history.more) == ((), None, 0), "no snapshots are kept"
         refused(InvalidError, lambda: memory.diff("0"), "snapshot")
+        followed = memory.profiles("Ann", bank="known")
+        assert next(followed).lines == ()
+        memory.remember(Turn("k", "Ann", "I live in Oslo.", TURNS[0].time, session="s"), bank="known")
+        now = next(followed)
+        assert [line.text for line in now.lines] == ["I live in Oslo."], now
+        begun = memory.profile(begin=True, where=Selector(session="s"), bank="known")
+        assert (begun.lines, begun.sessions[0].session, begun.sessions[0].turns) == (now.lines, "s", 1), begun
+        assert begun.sessions[0].begins["text"] == "I live in Oslo." and begun.version != now.version, begun
+        assert memory.profile(where=Selector(session="t"), bank="known").lines == ()
         known = memory.profile()
         assert (known.lines, known.text, known.left_out) == ((), "", 0) or known.lines[0].turns, known
         held = memory.token()
@@ -556,7 +565,7 @@ def matches_the_document(_url, _token):
         calls.graph("0" * 16, 3, None),
         calls.history("7", 3, None),
         calls.diff("7", "9", None),
-        calls.profile("Ann", ["fact"], True, "7", 900, None),
+        calls.profile(calls.profile_query("Ann", ["fact"], True, True, Selector(session="s"), "7", 900, None)),
         calls.counted_banks("a", "b", 3),
         calls.token(),
     ]

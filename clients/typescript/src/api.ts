@@ -284,7 +284,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What the persons of a bank said that lasts: instructions, preferences, facts and plans, each with its turns and what superseded it. */
+        /** @description What the persons of a bank said that lasts: instructions, preferences, facts and plans, each with its turns and what superseded it. A request that accepts `text/event-stream` follows it: it gets the profile now and again whenever it changed. */
         get: operations["profile"];
         put?: never;
         post?: never;
@@ -1349,6 +1349,21 @@ export interface components {
             /** @description The turn that says it. */
             turn: string;
         };
+        /** @description A session in which something was said last. */
+        LatestSession: {
+            /** @description How it begins, where it has no title. */
+            begins?: components["schemas"]["SessionBeginning"] | null;
+            /** @description When its first turn was said. */
+            first: components["schemas"]["EventTime"];
+            /** @description When its last turn was said. */
+            last: components["schemas"]["EventTime"];
+            /** @description Its name, as its turns have it. */
+            session: string;
+            /** @description Its title, if one was set. */
+            title?: string | null;
+            /** @description How many turns it has. */
+            turns: number;
+        };
         /** @description Which dead letters. A letter must fit each field that is set; within one, any of its values. */
         LetterSelector: {
             /** @description Every letter. */
@@ -1609,10 +1624,14 @@ export interface components {
             person?: string | null;
             /** @description The offsets that this reflects. */
             reflects: components["schemas"]["Position"][];
+            /** @description If a beginning was asked for: the sessions in which something was said last, the last one first. */
+            sessions?: components["schemas"]["LatestSession"][];
             /** @description The same as text for a model: quotes with their days, a heading for each kind. */
             text: string;
             /** @description The tokens (o200k) of the text. */
             tokens: number;
+            /** @description A hash of the lines and sessions: another one means that the profile changed. */
+            version: string;
         };
         /** @description A line of a profile. */
         ProfileLine: {
@@ -2054,6 +2073,15 @@ export interface components {
             title?: string | null;
             /** @description How many turns it has; 0 if it has only a title. */
             turns: number;
+        };
+        /** @description The first words of a session. */
+        SessionBeginning: {
+            /** @description Who said it. */
+            speaker: string;
+            /** @description Its words on one line, at most 80 characters. */
+            text: string;
+            /** @description The turn. */
+            turn: string;
         };
         /** @description Sessions of a bank, by name. */
         Sessions: {
@@ -2701,6 +2729,7 @@ export type GraphUnit = components['schemas']['GraphUnit'];
 export type History = components['schemas']['History'];
 export type Interval = components['schemas']['Interval'];
 export type LaterStatement = components['schemas']['LaterStatement'];
+export type LatestSession = components['schemas']['LatestSession'];
 export type LetterSelector = components['schemas']['LetterSelector'];
 export type ListTurns = components['schemas']['ListTurns'];
 export type Metadata = components['schemas']['Metadata'];
@@ -2752,6 +2781,7 @@ export type Seen = components['schemas']['Seen'];
 export type SelectLetters = components['schemas']['SelectLetters'];
 export type Selector = components['schemas']['Selector'];
 export type Session = components['schemas']['Session'];
+export type SessionBeginning = components['schemas']['SessionBeginning'];
 export type Sessions = components['schemas']['Sessions'];
 export type ShowUnits = components['schemas']['ShowUnits'];
 export type Skipped = components['schemas']['Skipped'];
@@ -3362,10 +3392,18 @@ export interface operations {
                 kinds?: string;
                 /** @description Whether superseded lines and plans whose time has passed are shown, too. */
                 past?: "true" | "false" | "1" | "0";
+                /** @description For an agent that begins: open plans, whatever the kinds, and the latest sessions are shown, too. */
+                begin?: "true" | "false" | "1" | "0";
+                /** @description Only what these turns say: a selector as JSON. */
+                where?: string;
                 /** @description The profile as it was: an offset of the memory log or a time (RFC 3339). */
                 as_of?: string;
                 /** @description Most tokens of the text; 1,000 without it. */
                 most_tokens?: number;
+                /** @description The `version` that was received last; the header Last-Event-ID says the same. */
+                last_event_id?: string;
+                /** @description The answer comes once the profile differs from `last_event_id`, or after this many milliseconds. */
+                wait_ms?: number;
             };
             header?: never;
             path?: never;
@@ -3385,12 +3423,12 @@ export interface operations {
             400: components["responses"]["Problem"];
             401: components["responses"]["Problem"];
             403: components["responses"]["Problem"];
-            404: components["responses"]["Problem"];
             409: components["responses"]["Problem"];
             421: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
+            504: components["responses"]["Problem"];
         };
     };
     sessions: {

@@ -14,6 +14,7 @@ import type {
   ForgottenTurns,
   Graph,
   History,
+  Profile,
   Receipt,
   SaidBefore,
   Selector as SelectorForm,
@@ -27,7 +28,7 @@ import type {
   WrittenTurns,
 } from "./api.js";
 import { ofProblem } from "./errors.js";
-import { type BankEvent, type Followed, Following, Happening } from "./following.js";
+import { type BankEvent, type Followed, Following, Happening, Received } from "./following.js";
 import { type Call, type ServerEvent, TIMEOUT, Transport } from "./transport.js";
 
 /** RFC 3339 with an offset; a `Date` is written in UTC. */
@@ -129,6 +130,21 @@ export interface ExplainOptions extends Omit<AskOptions, "after" | "compare" | "
   part?: number;
 }
 
+export interface ProfileOptions extends CallOptions {
+  /** A speaker of the bank; without it, all. */
+  person?: string;
+  /** Only these. */
+  kinds?: readonly ("instruction" | "preference" | "fact" | "plan")[];
+  /** Superseded lines and plans whose time has passed are there, too. */
+  past?: boolean;
+  /** For an agent that begins: open plans and the latest sessions are there, too. */
+  begin?: boolean;
+  /** Only what these turns say. */
+  where?: Selector;
+  /** Most tokens of the text; 1,000 without it. */
+  mostTokens?: number;
+}
+
 /** Banks of a list, in order. `next`: where the list goes on, undefined at its end. */
 export interface CountedBanks {
   counts: BankCounts[];
@@ -205,8 +221,7 @@ export class RippleMem {
 
   /** Why the answer to a question quotes a turn or a unit, or why not. */
   async explain(question: string, options: ExplainOptions): Promise<Explanation> {
-    const { turn, unit, part } = options;
-    return this.#transport.json(this.#asked("/v1/explain", question, options, { turn, unit, part }));
+    return this.#transport.json(this.#asked("/v1/explain", question, options));
   }
 
   /** An answer in words by the service's language model. */
@@ -233,7 +248,7 @@ export class RippleMem {
    * A connection that breaks off is made again. It fails where the token ends, or the bank cannot be asked.
    */
   subscribe(question: string, options: FollowOptions = {}): AsyncGenerator<Followed, void, undefined> {
-    const body = { bank: this.#named(options), text: question, ...circumstances(options) };
+    const body = { ...options, bank: this.#named(options), text: question };
     return this.#followed(new Following(), post("/v1/subscribe", body, options));
   }
 
@@ -244,7 +259,7 @@ export class RippleMem {
    * is made again. It fails where the token ends, or the bank cannot be followed.
    */
   events(options: CallOptions = {}): AsyncGenerator<BankEvent, void, undefined> {
-    return this.#followed(new Happening(), get("/v1/events", { ...options, bank: this.#named(options) }));
+    return this.#followed(new Happening(), this.#call("/v1/events", options));
   }
 
   /** A unit that an answer names, with all of its parts and its neighbours. */
@@ -269,7 +284,17 @@ export class RippleMem {
 
   /** What came and went in a bank between two points of its past: offsets, or times; without `end`, until now. */
   async diff(start: Time, { end, ...options }: CallOptions & { end?: Time } = {}): Promise<Diff> {
-    return this.#getOf("/v1/diff", options, { from: timeText(start), to: timeText(end) });
+    return this.#getOf("/v1/diff", options, { from: start, to: end });
+  }
+
+  /** What persons said that lasts: instructions, preferences, facts and plans, each with its turns. */
+  async profile(options: ProfileOptions & { asOf?: Time } = {}): Promise<Profile> {
+    return this.#getOf("/v1/profile", options);
+  }
+
+  /** The same now, and again whenever it changed; without end. */
+  profiles(options: ProfileOptions = {}): AsyncGenerator<Profile, void, undefined> {
+    return this.#followed(new Received<Profile>(), this.#call("/v1/profile", options));
   }
 
   /** Deletes a turn, and waits until no answer reflects it. With `expectedVersion`, only where that is the present one. */
@@ -277,10 +302,9 @@ export class RippleMem {
     turn: string,
     { waitMs = WAIT, expectedVersion, ...options }: WaitOptions & { expectedVersion?: number } = {},
   ): Promise<Forgotten> {
-    const bank = this.#named(options);
-    const call = get("/v1/turns", { ...options, bank, turn, wait_ms: waitMs, expected_version: expectedVersion });
+    const call = this.#call("/v1/turns", options, { turn, waitMs, expectedVersion });
     const once = expectedVersion != null;
-    return this.#written(bank, { ...call, method: "DELETE", timeoutMs: waitMs + MARGIN, once });
+    return this.#written(this.#named(options), { ...call, method: "DELETE", timeoutMs: waitMs + MARGIN, once });
   }
 
   /**
@@ -294,7 +318,7 @@ export class RippleMem {
   ): Promise<ForgottenTurns> {
     const { dryRun, confirm, waitMs = WAIT } = options;
     const bank = this.#named(options);
-    const body = { bank, where: selected(where), wait_ms: waitMs, dry_run: dryRun, confirm };
+    const body = { bank, where, waitMs, dryRun, confirm };
     return this.#written(bank, { ...post("/v1/forget", body, options), timeoutMs: waitMs + MARGIN });
   }
 
@@ -306,7 +330,7 @@ export class RippleMem {
   /** The turns of a bank, whole. */
   async turns(where?: Selector, options: ListOptions = {}): Promise<Turns> {
     const { order, limit, before } = options;
-    const body = { bank: this.#named(options), where: selected(where), order, limit, before };
+    const body = { bank: this.#named(options), where, order, limit, before };
     return this.#transport.json(post("/v1/turns/list", body, options));
   }
 
@@ -320,7 +344,7 @@ export class RippleMem {
 
   /** Gives a session a title, and waits until lists have it; an empty one removes it. */
   async nameSession(session: string, title: string, options: CallOptions = {}): Promise<void> {
-    const call = post("/v1/sessions", { bank: this.#named(options), session, title, wait_ms: WAIT }, options);
+    const call = post("/v1/sessions", { bank: this.#named(options), session, title, waitMs: WAIT }, options);
     await this.#transport.json({ ...call, method: "PUT" });
   }
 
@@ -334,7 +358,7 @@ export class RippleMem {
     start,
     ...options
   }: Pick<CallOptions, "signal"> & { prefix?: string; start?: string; limit?: number } = {}): Promise<CountedBanks> {
-    return this.#get("/v1/banks", { counts: true, from: start, ...options });
+    return this.#get("/v1/banks", { counts: true, from: start, ...options } as CallOptions);
   }
 
   /** What the token gives: its name, rights and banks, and when it ends. */
@@ -352,12 +376,16 @@ export class RippleMem {
     return this.#get("/v1/status", options);
   }
 
-  #get<T>(path: string, query: GetQuery): Promise<T> {
+  #get<T>(path: string, query: CallOptions): Promise<T> {
     return this.#transport.json(get(path, query));
   }
 
-  #getOf<T>(path: string, options: CallOptions, more?: GetQuery): Promise<T> {
-    return this.#get(path, { ...options, bank: this.#named(options), ...more });
+  #getOf<T>(path: string, options: CallOptions, more?: object): Promise<T> {
+    return this.#transport.json(this.#call(path, options, more));
+  }
+
+  #call(path: string, options: CallOptions, more?: object): Call {
+    return get(path, { ...options, bank: this.#named(options), ...more });
   }
 
   #named(options: CallOptions): string {
@@ -368,26 +396,15 @@ export class RippleMem {
 
   #asked(path: string, question: string, options: AskOptions, more: object = {}): Call {
     const bank = this.#named(options);
-    const { timeoutMs = WAIT, asOf, profile, compare, near } = options;
+    const { timeoutMs = WAIT, asOf } = options;
     const after = options.after ?? (asOf === undefined ? this.#writes.get(bank)?.after : undefined);
-    const body = {
-      bank,
-      text: question,
-      timeout_ms: timeoutMs,
-      after: after || undefined,
-      as_of: timeText(asOf),
-      ...circumstances(options),
-      profile,
-      compare,
-      near,
-      ...more,
-    };
+    const body = { ...options, bank, text: question, timeoutMs, after: after || undefined, ...more };
     return { ...post(path, body, options), timeoutMs: timeoutMs + MARGIN };
   }
 
   #put(bank: string, records: string[], options: WriteOptions): Promise<WrittenTurns> {
     const { together, waitMs = 0 } = options;
-    const call = post("/v1/turns", { together, wait_ms: waitMs }, options);
+    const call = post("/v1/turns", { together, waitMs }, options);
     const body = `{"turns":[${records}],${call.body?.slice(1)}`;
     const once = together || body.includes('"expected_version"');
     return this.#written(bank, { ...call, body, timeoutMs: waitMs + TIMEOUT + MARGIN, once });
@@ -414,37 +431,24 @@ export class RippleMem {
   }
 }
 
-/** The query, and beside it the signal. */
-type GetQuery = NonNullable<Call["query"]> | CallOptions;
-
-function get(path: string, { signal, ...query }: GetQuery): Call {
-  return { method: "GET", path, query, signal } as Call;
+function get(path: string, { signal, ...query }: CallOptions): Call {
+  return { method: "GET", path, query: fieldsOf(query), signal } as Call;
 }
 
 function post(path: string, body: object, { signal }: CallOptions): Call {
-  return { method: "POST", path, body: JSON.stringify(body), signal };
+  return { method: "POST", path, body: JSON.stringify(fieldsOf({ ...body, signal: undefined })), signal };
 }
 
-/** A time as the service reads it; throws a RangeError for an invalid `Date`, of which JSON would make null. */
-function timeText(time: Time): string;
-function timeText(time: Time | undefined): string | undefined;
-function timeText(time: Time | undefined): string | undefined {
-  return time instanceof Date ? time.toISOString() : time;
-}
-
-function circumstances({ askedAt, asker, saidBefore, mostTokens, where, metadata }: FollowOptions): object {
-  return {
-    asked_at: timeText(askedAt),
-    asker,
-    metadata,
-    said_before: saidBefore,
-    most_tokens: mostTokens,
-    where: selected(where),
-  };
-}
-
-function selected(where?: Selector): SelectorForm | undefined {
-  return where && ({ ...where, since: timeText(where.since), until: timeText(where.until) } as SelectorForm);
+/**
+ * Options as fields of the service, which have no capitals, with times as it reads them; throws a RangeError for an
+ * invalid `Date`, of which JSON would make null.
+ */
+function fieldsOf(options: object): object {
+  const field = ([name, value]: [string, unknown]) => [
+    name.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`),
+    value instanceof Date ? value.toISOString() : name === "where" && value ? fieldsOf(value) : value,
+  ];
+  return Object.fromEntries(Object.entries(options).map(field));
 }
 
 function recordOf(turn: Turn, bank: string): string {
@@ -452,7 +456,7 @@ function recordOf(turn: Turn, bank: string): string {
   if (version != null && version !== "next" && !Number.isSafeInteger(version)) {
     throw new TypeError(`version: ${version} is not a whole number below 2^53`);
   }
-  return JSON.stringify({ type: "turn", ...turn, bank, time: timeText(turn.time) });
+  return JSON.stringify(fieldsOf({ type: "turn", ...turn, bank }));
 }
 
 /** The records in their order, divided by number and bytes. */

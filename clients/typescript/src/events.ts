@@ -10,6 +10,7 @@ import type {
   Delta,
   Evidence,
   Problem,
+  Profile,
   Progress,
   RejectedRecord,
   RemovedUnit,
@@ -38,6 +39,10 @@ export interface Events {
     unit_added: AddedUnit;
     unit_removed: RemovedUnit;
     window: ClosedWindow;
+  };
+  profile: {
+    problem: Problem;
+    profile: Profile;
   };
   subscribe: {
     delta: Delta;

@@ -1,4 +1,4 @@
-// A question or a bank that is followed: events in; out at each progress the evidence, or what happened.
+// A question, a bank or a profile that is followed: events in; out at each progress the evidence, or what happened.
 //
 // Sends nothing, waits for nothing. What came since the last progress is dropped when the connection breaks off: whoever
 // comes back shows the id of that progress, and gets what changed since.
@@ -27,8 +27,8 @@ type OfBank = Omit<Events["events"], "problem">;
  */
 export type BankEvent = { [Name in keyof OfBank]: { name: Name; data: OfBank[Name] } }[keyof OfBank];
 
-/** What one follower has received. */
-abstract class Received<Shown> {
+/** What one follower has received: of a profile, of which each event has the whole, and more below. */
+export class Received<Shown> {
   #id: string | undefined;
 
   /** The headers of the next connection; forgets what no progress has confirmed. */
@@ -47,8 +47,11 @@ abstract class Received<Shown> {
     return this.complete(event);
   }
 
-  protected abstract forget(): void;
-  protected abstract complete(event: ServerEvent): Shown[];
+  protected forget(): void {}
+
+  protected complete({ data }: ServerEvent): Shown[] {
+    return [data];
+  }
 }
 
 /** What a follower has received of one question. */
@@ -57,12 +60,12 @@ export class Following extends Received<Followed> {
   #units: SubscribedUnit[] = [];
   #changes: Pick<Followed, "added" | "removed"> = {};
 
-  protected forget(): void {
+  protected override forget(): void {
     this.#units = this.#whole;
     this.#changes = {};
   }
 
-  protected complete({ name, data }: ServerEvent): Followed[] {
+  protected override complete({ name, data }: ServerEvent): Followed[] {
     if (name === "snapshot") {
       this.#units = [...(data.from ? this.#units : []), ...data.units];
     } else if (name === "delta") {
@@ -94,11 +97,11 @@ export class Following extends Received<Followed> {
 export class Happening extends Received<BankEvent> {
   #unconfirmed: BankEvent[] = [];
 
-  protected forget(): void {
+  protected override forget(): void {
     this.#unconfirmed = [];
   }
 
-  protected complete({ name, data }: ServerEvent): BankEvent[] {
+  protected override complete({ name, data }: ServerEvent): BankEvent[] {
     this.#unconfirmed.push({ name, data } as BankEvent);
     return name === "progress" ? this.#unconfirmed.splice(0) : [];
   }

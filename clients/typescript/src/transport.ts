@@ -9,7 +9,7 @@ import { ofProblem, RippleMemError, UnreachableError } from "./errors.js";
 export interface Call {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  query?: Record<string, string | number | boolean | null | undefined>;
+  query?: Record<string, unknown>;
   /** The body, as JSON. */
   body?: string;
   headers?: Record<string, string>;
@@ -232,7 +232,7 @@ export class Transport {
   #fetch(call: Call, holder: string | undefined, limit: Limit): Promise<Response> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(call.query ?? {})) {
-      if (value != null) query.set(name, String(value));
+      if (value != null) query.set(name, name === "where" ? JSON.stringify(value) : `${value}`);
     }
     const asked = String(query) && `?${query}`;
     const headers: Record<string, string> = { ...this.#headers, ...call.headers };

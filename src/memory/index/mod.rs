@@ -42,7 +42,7 @@ pub use probes::{
     MatchProbe, Neighbour, NeighbourhoodProbe, PathStep, ProbedTime, QuestionTopic, TurnProbe, UnitNeighbourhood,
 };
 pub use profile::live_statement::{LiveStatement, StatementPlace, person_key};
-pub use profile::profile_line::ProfileLine;
+pub use profile::profile_line::{ProfileLine, lines_of_some};
 pub use shard::shard_handle::{ShardError, ShardHandle};
 pub use shard::shard_thread_pool::ShardThreadPool;
 pub use units::association_score::{CueSet, EdgeChoice, GraphChoice, StructuralScorer, TimelinePosition, name_key};

@@ -1,15 +1,21 @@
 //! A profile as a page: lines of the memory, chosen and as text.
 //!
-//! In: lines of a bank, which kinds are asked for, the moment that says which plans are open, and the most tokens. Out:
-//! the lines with their text, in the form of an answer. What was superseded stands only with what superseded it, both
+//! In: lines of a bank, its latest sessions if they are asked for, which kinds are asked for, the moment that says which
+//! plans are open, and the most tokens. Out: the lines and sessions with their text, in the form of an answer. What was superseded stands only with what superseded it, both
 //! with their days. Nothing that was said can be taken for a heading or a line of ours ([`super::turn_quotation`]).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::{context::day_name, turn_quotation::quote};
+use super::{
+    context::day_name,
+    turn_quotation::{one_line, quote},
+};
 use crate::{index::ProfileLine, language::token_count::count_tokens};
-use types::model::{EventTime, LaterStatement, StatedLine, Statement, StatementKind};
+use types::model::{EventTime, LaterStatement, LatestSession, StatedLine, Statement, StatementKind};
+
+/// Sessions have at most this part of the tokens.
+const SESSION_SHARE_DIVISOR: usize = 4;
 
 /// Which lines of a profile are shown.
 #[derive(Debug, Clone)]
@@ -29,6 +35,8 @@ pub struct ProfileChoice {
 pub struct ProfilePage {
     /// The lines.
     pub lines: Vec<StatedLine>,
+    /// The sessions.
+    pub sessions: Vec<LatestSession>,
     /// The text.
     pub text: String,
     /// Its tokens.
@@ -37,9 +45,19 @@ pub struct ProfilePage {
     pub left_out: usize,
 }
 
-/// The page of some lines.
+/// The page of some lines, with the sessions behind them that fit into their share of the tokens.
 #[must_use]
-pub fn profile_page(lines: &[Arc<ProfileLine>], choice: &ProfileChoice) -> ProfilePage {
+pub fn profile_page(
+    lines: &[Arc<ProfileLine>],
+    mut sessions: Vec<LatestSession>,
+    choice: &ProfileChoice,
+) -> ProfilePage {
+    let mut listed = session_list(&sessions);
+    while count_tokens(&listed) > choice.most_tokens / SESSION_SHARE_DIVISOR && sessions.pop().is_some() {
+        listed = session_list(&sessions);
+    }
+    // The empty line between the two is one token at most.
+    let most_tokens = choice.most_tokens.saturating_sub(count_tokens(&listed) + usize::from(!listed.is_empty()));
     let mut stated: Vec<StatedLine> = lines.iter().map(|line| stated_line(line, choice.now)).collect();
     stated.retain(|line| {
         let is_asked = choice.kinds.is_empty() || choice.kinds.contains(&line.kind);
@@ -56,7 +74,7 @@ pub fn profile_page(lines: &[Arc<ProfileLine>], choice: &ProfileChoice) -> Profi
         }
         more.push_str(&quoted_line(&line));
         let tokens = count_tokens(&more);
-        if page.tokens + tokens > choice.most_tokens {
+        if page.tokens + tokens > most_tokens {
             page.left_out += 1;
             continue;
         }
@@ -65,8 +83,31 @@ pub fn profile_page(lines: &[Arc<ProfileLine>], choice: &ProfileChoice) -> Profi
         page.text.push_str(&more);
         page.lines.push(line);
     }
+    if !listed.is_empty() {
+        let gap = if page.text.is_empty() { "" } else { "\n" };
+        page.text.push_str(&format!("{gap}{listed}"));
+    }
+    page.sessions = sessions;
     page.tokens = count_tokens(&page.text);
     page
+}
+
+/// `[2 May 2024, 12 turns] NAME: TITLE`, or the first words with who said them.
+fn session_list(sessions: &[LatestSession]) -> String {
+    let mut out = String::new();
+    for of in sessions {
+        if out.is_empty() {
+            out.push_str("## Latest sessions\n");
+        }
+        let quoted = match (&of.title, &of.begins) {
+            (Some(title), _) => quote(&of.session, &one_line(title)),
+            (None, Some(begins)) => quote(&begins.speaker, &begins.text),
+            (None, None) => quote(&of.session, ""),
+        };
+        let (day, many) = (day_name(of.last.local().date()), if of.turns == 1 { "" } else { "s" });
+        out.push_str(&format!("[{day}, {} turn{many}] {}\n", of.turns, quoted.trim_end()));
+    }
+    out
 }
 
 fn heading(kind: StatementKind) -> &'static str {
@@ -106,8 +147,8 @@ fn stated_line(line: &ProfileLine, now: EventTime) -> StatedLine {
         text: text.clone(),
         negated: *negated,
         said_at: *said_at,
-        since: line.since,
-        turns: line.turns.clone(),
+        since: line.since(),
+        turns: line.turns().into_iter().map(str::to_owned).collect(),
         time: *time,
         open: is_plan.then(|| superseded_by.is_none() && time.is_none_or(|time| time.end_ms >= now.unix_ms)),
         superseded_by,

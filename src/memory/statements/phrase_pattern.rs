@@ -12,7 +12,7 @@ use std::{
     ops::Range,
 };
 
-use super::{phrase_table::phrase_words, text_tokens::TextToken};
+use super::text_tokens::{TextToken, phrase_words};
 use types::model::Language;
 
 /// A gap of a pattern.

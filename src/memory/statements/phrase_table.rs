@@ -15,7 +15,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::phrase_pattern::PhrasePattern;
+use super::{phrase_pattern::PhrasePattern, text_tokens::phrase_words};
 use types::model::{Language, StatementKind};
 
 /// A pattern and what its statement is.
@@ -158,12 +158,6 @@ impl PhraseTable {
 /// Phrases between `|`, each as the tokens of its words.
 fn phrases(words: &str, language: Language) -> Vec<Vec<String>> {
     words.split('|').map(|phrase| phrase_words(phrase, language)).filter(|words| !words.is_empty()).collect()
-}
-
-/// The tokens of a phrase whose words stand between `_`.
-pub(super) fn phrase_words(phrase: &str, language: Language) -> Vec<String> {
-    let spaced = phrase.replace('_', " ");
-    super::text_tokens::text_tokens(&spaced, language).into_iter().map(|token| token.lower).collect()
 }
 
 fn texts(words: &str) -> impl Iterator<Item = String> {

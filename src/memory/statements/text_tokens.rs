@@ -72,6 +72,12 @@ fn is_amount_sign(c: char) -> bool {
     matches!(c, '$' | '€' | '£' | '¥' | '#' | '@' | '+')
 }
 
+/// The tokens of a phrase whose words stand between `_`.
+pub(super) fn phrase_words(phrase: &str, language: Language) -> Vec<String> {
+    let spaced = phrase.replace('_', " ");
+    text_tokens(&spaced, language).into_iter().map(|token| token.lower).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@
 //!   records of a topic; `dead_letters`: rejected records.
 //! - `unit_view`: a unit and its neighbours; `unit_list`: units without theirs; `graph`: a part of a bank's graph.
 //! - `put_turns`: writes turns, and says what became of each; `put_record`: the form in which they are sent.
-//! - `profile`: what holds of persons.
+//! - `profile`: what holds of persons; `profile_follower`: profiles that are followed.
 //! - `problem`: why there is no answer (RFC 9457). `blocking_work`: work that blocks.
 //! - `read_limiters`: limits the reads that are not questions.
 //! - `turn_list`: lists the turns of a bank; `session_list`: lists its sessions, and names them; `forget_turns`: deletes turns that a selector takes, and lists receipts;
@@ -35,6 +35,7 @@ mod operations;
 mod past_point;
 mod problem;
 mod profile;
+mod profile_follower;
 mod put_record;
 mod put_turns;
 mod read_limiters;
@@ -66,6 +67,7 @@ pub use memory_api::MemoryApi;
 pub use operations::{ReextractBankRequest, ReextractBankResponse, ServiceOperations};
 pub use problem::{ApiProblem, ProblemCode};
 pub use profile::ProfileRequest;
+pub use profile_follower::{ProfileEvent, ProfileFollower};
 pub use record_page::{RecordPage, RecordPageRequest, StoredRecord};
 pub use service_status::{QuestionTimes, ServiceStatus};
 pub use session_list::{NameSessionRequest, NameSessionResponse, SessionList, SessionListRequest, SessionView};

@@ -35,6 +35,7 @@ use tokio::task::{self, Id};
 
 use super::{
     memory_access::McpMemoryAccess,
+    resource_follower::FollowedResource,
     resource_notifier::ResourceNotifier,
     resources::{self, ResourceAddress},
     sessions::{McpSessions, SessionStart},
@@ -42,7 +43,7 @@ use super::{
     tool_calls::{ClientScope, ToolCalls},
     tools::ToolName,
 };
-use crate::{access::Caller, query_string, subscriptions::SubscribeRequest};
+use crate::{access::Caller, query_string};
 use replica::BankWatchGuard;
 use types::{model::Bank, sync};
 
@@ -222,13 +223,13 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let (offer, address) = (self.offer(&context.extensions)?, &request.uri);
-        let question = ResourceAddress::question(address).map_err(|why| ErrorData::invalid_params(why, None))?;
+        let resource = ResourceAddress::followed(address).map_err(|why| ErrorData::invalid_params(why, None))?;
         let followed = match &self.clients {
             ClientNotifiers::Sessions(sessions) => {
-                sessions.follow(&headers(&context.extensions), &offer.who, address, question).await
+                sessions.follow(&headers(&context.extensions), &offer.who, address, resource).await
             }
             ClientNotifiers::One { listener, is_told } => {
-                let followed = listener.follow(address, question).await;
+                let followed = listener.follow(address, resource).await;
                 if followed.is_ok() && !is_told.swap(true, Ordering::Relaxed) {
                     tokio::spawn(notify_client(Arc::clone(listener), context.peer.clone()));
                 }
@@ -274,17 +275,17 @@ impl ServerHandler for McpServer {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let addresses = requested.resource_subscriptions.iter().flatten();
-        let questions = addresses.filter_map(|address| Some((address, ResourceAddress::question(address).ok()?)));
-        let questions: Vec<(&String, SubscribeRequest)> = questions.collect();
-        // The client may read a question as soon as this is acknowledged, before the question is followed.
+        let resources = addresses.filter_map(|address| Some((address, ResourceAddress::followed(address).ok()?)));
+        let resources: Vec<(&String, FollowedResource)> = resources.collect();
+        // The client may read a resource as soon as this is acknowledged, before the resource is followed.
         if let (Some(task), Some(opened)) = (task::try_id(), self.calls.memory.opened())
             && let McpMemoryAccess::Here(api) = &opened.access
         {
-            let watched = questions.iter().map(|(_, question)| (question.bank.clone(), api.watch(&question.bank)));
+            let watched = resources.iter().map(|(_, of)| (of.bank().clone(), api.watch(of.bank())));
             sync::lock(&self.acknowledged).insert(task, watched.collect());
         }
         Some(
-            SubscriptionFilter::builder().resource_subscriptions(questions.iter().map(|(address, _)| *address)).build(),
+            SubscriptionFilter::builder().resource_subscriptions(resources.iter().map(|(address, _)| *address)).build(),
         )
     }
 
@@ -294,11 +295,11 @@ impl ServerHandler for McpServer {
         let listener = ResourceNotifier::new(Arc::clone(&self.calls), offer.who);
         let listening = async {
             for address in context.accepted().resource_subscriptions.iter().flatten() {
-                let question =
-                    ResourceAddress::question(address).map_err(|why| ErrorData::invalid_params(why, None))?;
-                let before = watched.get(&question.bank);
-                listener.follow(address, question).await.map_err(|why| refused(&why))?;
-                // Since the acknowledgement, the client may have read older evidence than the first evidence here.
+                let resource =
+                    ResourceAddress::followed(address).map_err(|why| ErrorData::invalid_params(why, None))?;
+                let before = watched.get(resource.bank());
+                listener.follow(address, resource).await.map_err(|why| refused(&why))?;
+                // Since the acknowledgement, the client may have read an older state than the first one here.
                 if before.is_none_or(|(bank, read_to)| bank.changed_at() > *read_to) {
                     listener.note_change(address, false);
                 }
@@ -333,7 +334,7 @@ fn headers(extensions: &Extensions) -> HeaderMap {
     extensions.get::<Parts>().map(|parts| parts.headers.clone()).unwrap_or_default()
 }
 
-/// Why a question is not followed.
+/// Why a resource is not followed.
 fn refused(why: &ToolCallError) -> ErrorData {
     ErrorData::invalid_params(why.to_string(), None)
 }

@@ -66,17 +66,7 @@ impl McpMemoryAccess {
         match self {
             Self::Here(api) => Ok(api.profile(who, show).await?),
             Self::There { reached, .. } => {
-                let call = move |reached: &MemoryHttpClient| {
-                    let most_tokens = show.most_tokens.map(|most| most.to_string());
-                    let of = [
-                        ("bank", Some(show.bank.as_str())),
-                        ("person", show.person.as_deref()),
-                        ("past", show.past.then_some("true")),
-                        ("most_tokens", most_tokens.as_deref()),
-                    ];
-                    reached.get("/v1/profile", &of)
-                };
-                call_process(reached, call).await
+                call_process(reached, move |reached: &MemoryHttpClient| reached.profile(&show, None, None)).await
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Tells one client which followed resources have changed.
 //!
-//! In: the addresses of followed questions. Out: the addresses of those whose evidence changed, one per call. Changed
+//! In: the addresses of followed questions and profiles. Out: the addresses of those that changed, one per call. Changed
 //! addresses that were not fetched yet are kept as a set, so a slow client delays nothing and gets each address once.
-//! An address is reported a last time when its question can no longer be followed: reading it then gives the reason.
+//! An address is reported a last time when it can no longer be followed: reading it then gives the reason.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,11 +11,15 @@ use std::{
 
 use tokio::{sync::Notify, task::AbortHandle};
 
-use super::{question_follower::QuestionFollower, tool_call_error::ToolCallError, tool_calls::ToolCalls};
-use crate::{access::Caller, subscriptions::SubscribeRequest};
+use super::{
+    resource_follower::{FollowedResource, ResourceFollower},
+    tool_call_error::ToolCallError,
+    tool_calls::ToolCalls,
+};
+use crate::access::Caller;
 use types::sync;
 
-/// Most questions that one client follows.
+/// Most resources that one client follows.
 const MAX: usize = 256;
 
 /// One client.
@@ -39,15 +43,15 @@ impl ResourceNotifier {
         Arc::new(Self { calls, who, state: Mutex::default(), noted: Notify::new() })
     }
 
-    /// Follows the question at an address, and returns when its first evidence is there. Does nothing if the address is
+    /// Follows what is at an address, and returns when its first state is there. Does nothing if the address is
     /// followed already.
     ///
     /// # Errors
-    /// [`ToolCallError`], as of [`QuestionFollower::begin`], or if the client follows too many questions.
+    /// [`ToolCallError`], as of [`ResourceFollower::begin`], or if the client follows too many resources.
     pub(super) async fn follow(
         self: &Arc<Self>,
         address: &str,
-        question: SubscribeRequest,
+        followed: FollowedResource,
     ) -> Result<(), ToolCallError> {
         {
             let state = self.state();
@@ -55,11 +59,11 @@ impl ResourceNotifier {
                 return Ok(());
             }
             if state.followed.len() >= MAX {
-                let why = format!("{MAX} questions are followed already; unsubscribe from one");
+                let why = format!("{MAX} resources are followed already; unsubscribe from one");
                 return Err(ToolCallError::Refused(why));
             }
         }
-        let mut follower = QuestionFollower::begin(Arc::clone(&self.calls), Arc::clone(&self.who), question).await?;
+        let mut follower = ResourceFollower::begin(Arc::clone(&self.calls), Arc::clone(&self.who), followed).await?;
         let (listener, at) = (Arc::downgrade(self), address.to_owned());
         let work = async move {
             loop {
@@ -95,7 +99,7 @@ impl ResourceNotifier {
         state.followed.drain().for_each(|(_, work)| work.abort());
     }
 
-    /// The next address whose evidence changed.
+    /// The next address that changed.
     pub(super) async fn next(&self) -> String {
         loop {
             let noted = self.noted.notified();

@@ -1,7 +1,7 @@
-//! Banks and questions as resources.
+//! Banks, questions and profiles as resources.
 //!
-//! In: the names of the banks, or an address. Out: a page of banks, each a resource; the counts of a bank, or what
-//! recall finds for a question. Only questions can be followed. A bank that holds nothing is not a resource.
+//! In: the names of the banks, or an address. Out: a page of banks, each a resource; the counts of a bank, what
+//! recall finds for a question, or what persons said that lasts. Questions and profiles can be followed. A bank that holds nothing is not a resource.
 
 use rmcp::{
     ErrorData,
@@ -14,14 +14,17 @@ use rmcp::{
 use serde_json::json;
 
 use super::{
+    resource_follower::FollowedResource,
     tool_calls::{ClientScope, ToolCalls},
     tools::QuestionInput,
 };
-use crate::{query_string, subscriptions::SubscribeRequest};
+use crate::{api::ProfileRequest, query_string, subscriptions::SubscribeRequest};
 use types::model::{Bank, EventTime, Question};
 
 /// The beginning of an address; the bank's name follows, which needs no escapes.
 const PREFIX: &str = "ripplemem://banks/";
+/// The same of a profile.
+const PROFILES: &str = "ripplemem://profiles/";
 /// Separates the bank's name, which never contains it, from the parameters of a question.
 const QUESTION: char = '?';
 /// The longest address, in bytes: enough for the longest question with each byte escaped, and the rest.
@@ -51,8 +54,8 @@ pub(super) fn list(banks: &[Bank], cursor: Option<&str>) -> ListResourcesResult 
 pub(super) enum ResourceAddress {
     /// How much a bank holds.
     Bank(Bank),
-    /// The evidence for a question.
-    Question(SubscribeRequest),
+    /// What can be followed.
+    Followed(FollowedResource),
 }
 
 impl ResourceAddress {
@@ -64,7 +67,10 @@ impl ResourceAddress {
         if address.len() > MAX_BYTES {
             return Err(format!("an address of {} bytes; the longest has {MAX_BYTES}", address.len()));
         }
-        let forms = || format!("{address}: neither {PREFIX}BANK nor {PREFIX}BANK?question=TEXT");
+        let forms = || format!("{address}: neither {PREFIX}BANK nor {PREFIX}BANK?question=TEXT nor {PROFILES}BANK");
+        if let Some(rest) = address.strip_prefix(PROFILES) {
+            return Self::profile(address, rest);
+        }
         let rest = address.strip_prefix(PREFIX).ok_or_else(forms)?;
         let (bank, parameters) = rest.split_once(QUESTION).map_or((rest, None), |(bank, rest)| (bank, Some(rest)));
         let bank = Bank::parse(bank).map_err(|e| e.to_string())?;
@@ -86,17 +92,34 @@ impl ResourceAddress {
         }
         let text = text.ok_or_else(forms)?;
         let question = Question { asked_at, asker, ..Question::new(bank, text) };
-        Ok(Self::Question(SubscribeRequest::of(question)))
+        Ok(Self::Followed(FollowedResource::Question(SubscribeRequest::of(question))))
     }
 
-    /// Reads the address of a question, which can be followed.
+    /// The profile of a bank, or with `?person=` of one of its speakers; `rest` is the address without its beginning.
+    fn profile(address: &str, rest: &str) -> Result<Self, String> {
+        let (bank, parameters) = rest.split_once(QUESTION).unwrap_or((rest, ""));
+        let mut show = ProfileRequest::of(Bank::parse(bank).map_err(|e| e.to_string())?);
+        for (name, value) in query_string::parameters(parameters).map_err(|e| format!("{address}: {e}"))? {
+            if name != "person" {
+                return Err(format!("{address}: {name} means nothing; it takes person"));
+            }
+            if show.person.replace(value).is_some() {
+                return Err(format!("{address}: person is given twice"));
+            }
+        }
+        Ok(Self::Followed(FollowedResource::Profile(show)))
+    }
+
+    /// Reads the address of what can be followed.
     ///
     /// # Errors
     /// What is wrong with the address, for the client.
-    pub(super) fn question(address: &str) -> Result<SubscribeRequest, String> {
+    pub(super) fn followed(address: &str) -> Result<FollowedResource, String> {
         match Self::parse(address)? {
-            Self::Question(question) => Ok(question),
-            Self::Bank(bank) => Err(format!("{address}: follow a question, {PREFIX}{bank}?question=TEXT")),
+            Self::Followed(resource) => Ok(resource),
+            Self::Bank(bank) => {
+                Err(format!("{address}: follow a question, {PREFIX}{bank}?question=TEXT, or {PROFILES}{bank}"))
+            }
         }
     }
 }
@@ -109,10 +132,13 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     let question = ResourceTemplate::new(format!("{PREFIX}{{+bank}}{{?question,asked_at,asker}}"), "question")
         .with_mime_type(JSON)
         .with_description("What recall finds for a question. Subscribe to hear when it finds something else.");
-    ListResourceTemplatesResult::with_all_items(vec![template, question])
+    let profile = ResourceTemplate::new(format!("{PROFILES}{{+bank}}{{?person}}"), "profile")
+        .with_mime_type(JSON)
+        .with_description("What persons said that lasts. Subscribe to hear when it changes.");
+    ListResourceTemplatesResult::with_all_items(vec![template, question, profile])
 }
 
-/// The resource at an address: the counts of a bank, or what recall finds for a question.
+/// The resource at an address: the counts of a bank, what recall finds for a question, or a profile.
 pub(super) async fn read(
     calls: &ToolCalls,
     offer: &ClientScope,
@@ -124,7 +150,12 @@ pub(super) async fn read(
             let counts = calls.counts(&offer.who, bank).await.map_err(|e| missing(e.to_string()))?;
             serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
         }
-        ResourceAddress::Question(SubscribeRequest { bank, text, asked_at, asker, .. }) => {
+        ResourceAddress::Followed(FollowedResource::Profile(show)) => {
+            let shown = calls.profile_of(show, offer).await.map_err(|e| missing(e.to_string()))?;
+            shown.structured.to_string()
+        }
+        ResourceAddress::Followed(FollowedResource::Question(question)) => {
+            let SubscribeRequest { bank, text, asked_at, asker, .. } = question;
             let ask = QuestionInput { asked_at, asker, bank: Some(bank), ..QuestionInput::of(text) };
             let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
             recalled.structured.to_string()
@@ -167,7 +198,19 @@ mod tests {
             asker: Some("Ann".to_owned()),
             ..Question::new(bank(), "Where is it?&")
         };
-        assert_eq!(ResourceAddress::question(address), Ok(SubscribeRequest::of(expected)));
+        let followed = FollowedResource::Question(SubscribeRequest::of(expected));
+        assert_eq!(ResourceAddress::followed(address), Ok(followed));
+        let of = |person: Option<&str>| {
+            FollowedResource::Profile(ProfileRequest {
+                person: person.map(str::to_owned),
+                ..ProfileRequest::of(bank())
+            })
+        };
+        assert_eq!(ResourceAddress::followed("ripplemem://profiles/team/questions"), Ok(of(None)));
+        assert_eq!(
+            ResourceAddress::followed("ripplemem://profiles/team/questions?person=Ann%20Lee"),
+            Ok(of(Some("Ann Lee")))
+        );
         let long = format!("ripplemem://banks/a?question={}", "x".repeat(MAX_BYTES));
         for (wrong, word) in [
             ("ripplemem://banks/a", "follow a question"),
@@ -175,10 +218,12 @@ mod tests {
             ("ripplemem://banks/a?asked_at=2024-05-01T10:00:00Z", "?question=TEXT"),
             ("ripplemem://banks/a?question=x&asked_at=noon", "asked_at"),
             ("ripplemem://banks/a?question=x&as_of=1", "as_of means nothing"),
+            ("ripplemem://profiles/a?as_of=1", "as_of means nothing"),
+            ("ripplemem://profiles/../a", "segment"),
             ("file:///etc/passwd?question=x", "ripplemem://banks/BANK"),
             (&long, "bytes"),
         ] {
-            let why = ResourceAddress::question(wrong).unwrap_err();
+            let why = ResourceAddress::followed(wrong).unwrap_err();
             assert!(why.contains(word), "{word} is not in: {why}");
         }
     }

@@ -36,12 +36,14 @@ use futures_util::{
 use rmcp::model::ResourceUpdatedNotificationParam;
 use serde_json::json;
 
-use super::{resource_notifier::ResourceNotifier, tool_call_error::ToolCallError, tool_calls::ToolCalls};
+use super::{
+    resource_follower::FollowedResource, resource_notifier::ResourceNotifier, tool_call_error::ToolCallError,
+    tool_calls::ToolCalls,
+};
 use crate::{
     access::Caller,
     api::{ApiProblem, MemoryApi},
     quota::QuotaShare,
-    subscriptions::SubscribeRequest,
 };
 use types::sync;
 
@@ -111,7 +113,7 @@ impl McpSessions {
         Arc::new(Self { api, calls, run, known: Mutex::default() })
     }
 
-    /// Follows the question at an address, in the session of a request.
+    /// Follows what is at an address, in the session of a request.
     ///
     /// # Errors
     /// [`ToolCallError`], as of [`ResourceNotifier::follow`], or if the request has no session.
@@ -120,11 +122,11 @@ impl McpSessions {
         headers: &HeaderMap,
         who: &Arc<Caller>,
         address: &str,
-        question: SubscribeRequest,
+        resource: FollowedResource,
     ) -> Result<(), ToolCallError> {
         let key = self.key(headers, who)?;
         let session = self.session(key.clone(), who);
-        let followed = session.listener.follow(address, question).await;
+        let followed = session.listener.follow(address, resource).await;
         if followed.is_err() {
             self.end_unused(&key, &session);
         }

@@ -241,15 +241,24 @@ impl ToolCalls {
 
     /// What persons said that lasts.
     async fn profile(&self, asked: ProfileInput, offer: &ClientScope) -> Result<ToolResult, ToolCallError> {
-        let ProfileInput { bank, person, past, most_tokens } = asked;
+        let ProfileInput { bank, person, past, begin, select, most_tokens } = asked;
         let show = api::ProfileRequest {
-            bank: offer.bank(bank)?,
             person: non_empty(person),
-            kinds: Vec::new(),
             past: past.unwrap_or_default(),
-            as_of: None,
+            begin: begin.unwrap_or_default(),
+            select: selector(select)?,
             most_tokens,
+            ..api::ProfileRequest::of(offer.bank(bank)?)
         };
+        self.profile_of(show, offer).await
+    }
+
+    /// A profile, as the tool and the resource give it.
+    pub(super) async fn profile_of(
+        &self,
+        show: api::ProfileRequest,
+        offer: &ClientScope,
+    ) -> Result<ToolResult, ToolCallError> {
         let show = |opened: Arc<AccessHandle>| {
             let show = show.clone();
             async move { opened.access.profile(&offer.who, show).await }

@@ -115,8 +115,8 @@ impl ToolName {
                 reads("Why a turn was recalled or not"),
             ),
             Self::Profile => (
-                "What is known without a question: what a person asked of the assistant, prefers, is and plans, each line \
-                 with its turn. Use it when a conversation begins.",
+                "What persons asked of the assistant, prefer, are and plan, each line with its turn. Use it with `begin` \
+                 when a conversation begins.",
                 input_schema::<ProfileInput>(),
                 output_schema::<ProfileOutput>(),
                 reads("Profile of a person"),
@@ -430,8 +430,14 @@ pub(super) struct ProfileInput {
     pub(super) bank: Option<Bank>,
     /// Only this speaker.
     pub(super) person: Option<String>,
-    /// Also what was superseded, and plans whose time has passed.
+    /// Also what is over.
     pub(super) past: Option<bool>,
+    /// Also the latest sessions.
+    pub(super) begin: Option<bool>,
+    /// Only what turns say that this takes, as in `recall`.
+    #[serde(rename = "where")]
+    #[schemars(with = "Option<JsonObject>")]
+    pub(super) select: Option<JsonObject>,
     /// Most tokens of the text; 1,000 without it.
     pub(super) most_tokens: Option<u32>,
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
-    api::{AnswerPiece, AnswerText},
+    api::{AnswerPiece, AnswerText, ProfileEvent, ProfileFollower},
     subscriptions::{BankEvent, BankFollower, QuestionSubscriber, SubscriptionEvent},
 };
 use types::model::Evidence;
@@ -42,6 +42,18 @@ pub(super) fn subscription(subscriber: QuestionSubscriber) -> Response {
     response(unfold(subscriber, |mut subscriber| async move {
         let event = subscriber.next(QUIET).await?;
         Some((Ok(encode_event(&event)), subscriber))
+    }))
+}
+
+/// A profile, and again at every change, as a response.
+pub(super) fn profile_events(follower: ProfileFollower) -> Response {
+    response(unfold(follower, |mut follower| async move {
+        let event = match follower.next(QUIET).await? {
+            ProfileEvent::Profile(profile) => event("profile", Some(&profile.version), &profile),
+            ProfileEvent::Problem(problem) => event("problem", None, &problem),
+            ProfileEvent::Quiet => Bytes::from_static(COMMENT),
+        };
+        Some((Ok(event), follower))
     }))
 }
 

@@ -32,7 +32,7 @@ use crate::{
 };
 use erasure::ErasureReport;
 use replica::AnswerStageTimes;
-use types::model::{EventTime, Explanation, Profile, Selector, StatementKind};
+use types::model::{EventTime, Explanation, Selector, StatementKind};
 
 /// A parameter, if it was given.
 type ParameterText = Option<String>;
@@ -256,19 +256,36 @@ pub(super) async fn graph(
 
 pub(super) async fn profile(
     api: Arc<MemoryApi>,
-    who: SharedCaller,
-    [bank, person, kinds, past, as_of, most_tokens]: [ParameterText; 6],
-) -> Result<Profile, ApiProblem> {
+    sent: RouteRequest<[ParameterText; 10]>,
+) -> Result<Response, ApiProblem> {
+    let RouteRequest { who, headers, input } = sent;
+    let [bank, person, kinds, past, begin, select, as_of, most_tokens, version, wait] = input;
     let bank = required_bank(bank, OF_BANK)?;
     let kind = |name: &str| {
         let known = || StatementKind::ALL.map(StatementKind::name).join(", ");
         let wrong = || ApiProblem::invalid(format!("kinds: {name:?} is none of {}", known()));
         StatementKind::of_name(name.trim()).ok_or_else(wrong)
     };
-    let kinds = kinds.iter().flat_map(|kinds| kinds.split(',')).map(kind).collect::<Result<_, _>>()?;
+    let kinds = kinds
+        .iter()
+        .flat_map(|kinds| kinds.split(','))
+        .filter(|name| !name.is_empty())
+        .map(kind)
+        .collect::<Result<_, _>>()?;
     let past = past.map_or(Ok(false), |past| flag("past", &past))?;
+    let begin = begin.map_or(Ok(false), |begin| flag("begin", &begin))?;
+    let select = select.map(|json| selector(&json)).transpose()?;
     let most_tokens = number("most_tokens", most_tokens)?;
-    api.profile(&who, ProfileRequest { bank, person, kinds, past, as_of, most_tokens }).await
+    let show = ProfileRequest { bank, person, kinds, past, begin, select, as_of, most_tokens };
+    let version = last_event_id(&headers).or(version);
+    if event_stream::accepts_events(&headers) {
+        return Ok(event_stream::profile_events(api.follow_profile(&who, show, version).await?));
+    }
+    let shown = match milliseconds(wait)? {
+        Some(wait) => api.poll_profile(&who, show, version, wait).await?,
+        None => api.profile(&who, show).await?,
+    };
+    Ok(CallResponse::Json(shown).into_response())
 }
 
 pub(super) async fn banks(

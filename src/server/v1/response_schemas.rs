@@ -14,7 +14,7 @@ use crate::{
     },
 };
 use models::llm;
-use types::model::Evidence;
+use types::model::{Evidence, Profile};
 
 /// The responses to a question: evidence; with `answer` also an answer in words, as JSON or as events.
 pub(super) fn ask_responses(of: &mut SchemaGenerator, about: &str) -> Value {
@@ -51,6 +51,15 @@ pub(super) fn subscription_responses(of: &mut SchemaGenerator, about: &str) -> V
     ];
     followed["content"]["text/event-stream"] = events(data);
     followed
+}
+
+/// The response of a profile: JSON, or events if the request accepts them.
+pub(super) fn profile_responses(of: &mut SchemaGenerator, about: &str) -> Value {
+    let mut shown = json_response_schema::<Profile>(of, about);
+    // As for answers in words, an extension, so that the type of a profile stays its own.
+    shown["x-event-stream"] =
+        events([("profile", of.subschema_for::<Profile>()), ("problem", of.subschema_for::<ApiProblem>())]);
+    shown
 }
 
 /// The response to a follower of a bank.

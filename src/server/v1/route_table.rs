@@ -16,7 +16,7 @@ use super::{
         ParameterKind::{self, Flag, OneOf, Text, Texts, Unit, Whole},
         QueryParameter, optional, required,
     },
-    response_schemas::{ask_responses, bank_event_responses, subscription_responses},
+    response_schemas::{ask_responses, bank_event_responses, profile_responses, subscription_responses},
 };
 use crate::{
     access::AccessRight::{Admin, Forget, Read, Write},
@@ -303,25 +303,43 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
             ],
             handlers::graph,
         ),
-        query_json(
+        query(
             Get,
             entry(
                 "/v1/profile",
                 InBank(Read),
                 "profile",
                 "What the persons of a bank said that lasts: instructions, preferences, facts and plans, each with its \
-                 turns and what superseded it.",
+                 turns and what superseded it. A request that accepts `text/event-stream` follows it: it gets the \
+                 profile now and again whenever it changed.",
                 "The lines, and the same as text.",
-                &["400", "404", "409", "421", "503"],
+                &["400", "409", "421", "429", "503", "504"],
             ),
             [
                 BANK,
                 optional("person", "Only this speaker of the bank.", Text),
                 optional("kinds", "Only these, with commas between them: instruction, preference, fact, plan.", Text),
                 optional("past", "Whether superseded lines and plans whose time has passed are shown, too.", Flag),
+                optional(
+                    "begin",
+                    "For an agent that begins: open plans, whatever the kinds, and the latest sessions are shown, too.",
+                    Flag,
+                ),
+                optional("where", "Only what these turns say: a selector as JSON.", Text),
                 optional("as_of", "The profile as it was: an offset of the memory log or a time (RFC 3339).", Text),
                 optional("most_tokens", "Most tokens of the text; 1,000 without it.", Whole(Some(1), Some(200_000))),
+                optional(
+                    "last_event_id",
+                    "The `version` that was received last; the header Last-Event-ID says the same.",
+                    Text,
+                ),
+                optional(
+                    "wait_ms",
+                    "The answer comes once the profile differs from `last_event_id`, or after this many milliseconds.",
+                    WAIT,
+                ),
             ],
+            profile_responses,
             handlers::profile,
         ),
         query_json(

@@ -71,7 +71,7 @@ pub use metadata::Metadata;
 pub use model_usage::ModelUsage;
 pub use normal_form::{NormalFormReader, normal_form};
 pub use packed_metadata::{MAX_COMPARED_BYTES, PackedMetadata, PackedValue};
-pub use profile::{LaterStatement, Profile, StatedLine};
+pub use profile::{LaterStatement, LatestSession, Profile, SessionBeginning, StatedLine};
 pub use selector::{CompiledSelector, MAX_SELECTED_IDS, MAX_SELECTED_NAMES, SelectableTurn, Selector};
 pub use statement::{RecordStatements, Statement, StatementKind};
 pub use time::{EventTime, Interval};

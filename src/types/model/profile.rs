@@ -18,14 +18,51 @@ pub struct Profile {
     pub person: Option<String>,
     /// The lines: instructions, preferences, facts, plans; of each kind the one that was said last comes first.
     pub lines: Vec<StatedLine>,
+    /// If a beginning was asked for: the sessions in which something was said last, the last one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<LatestSession>,
     /// The same as text for a model: quotes with their days, a heading for each kind.
     pub text: String,
     /// The tokens (o200k) of the text.
     pub tokens: u32,
     /// How many lines were left out, because there was no room for them.
     pub left_out: u32,
+    /// A hash of the lines and sessions: another one means that the profile changed.
+    pub version: String,
     /// The offsets that this reflects.
     pub reflects: Vec<LogPosition>,
+}
+
+/// A session in which something was said last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LatestSession {
+    /// Its name, as its turns have it.
+    pub session: String,
+    /// Its title, if one was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How it begins, where it has no title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<SessionBeginning>,
+    /// How many turns it has.
+    pub turns: u64,
+    /// When its first turn was said.
+    pub first: EventTime,
+    /// When its last turn was said.
+    pub last: EventTime,
+}
+
+/// The first words of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionBeginning {
+    /// The turn.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// Its words on one line, at most 80 characters.
+    pub text: String,
 }
 
 /// A line of a profile.

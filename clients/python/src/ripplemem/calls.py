@@ -254,22 +254,32 @@ class Calls:
             query["to"] = end
         return Call("GET", "/v1/diff", diff, query=query)
 
-    def profile(
+    def profile_query(
         self,
         person: Optional[str],
         kinds: Sequence[str],
         past: bool,
+        begin: bool,
+        where: Optional[Selector],
         as_of: Optional[str],
         most_tokens: Optional[int],
         bank: Optional[str],
-    ) -> Call[Profile]:
+    ) -> dict[str, str]:
+        """Whose profile, and what of it."""
+        given = {
+            "bank": self.bank(bank),
+            "person": person,
+            "kinds": ",".join(kinds) or None,
+            "past": "true" if past else None,
+            "begin": "true" if begin else None,
+            "where": None if where is None else json.dumps(where.fields()),
+            "as_of": as_of,
+            "most_tokens": None if most_tokens is None else str(most_tokens),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def profile(self, query: dict[str, str]) -> Call[Profile]:
         """What persons said that lasts."""
-        given = {"person": person, "as_of": as_of, "most_tokens": None if most_tokens is None else str(most_tokens)}
-        query = {"bank": self.bank(bank), **{name: value for name, value in given.items() if value is not None}}
-        if kinds:
-            query["kinds"] = ",".join(kinds)
-        if past:
-            query["past"] = "true"
         return Call("GET", "/v1/profile", profile, query=query)
 
     def forget(self, turn: str, bank: Optional[str], expected_version: Optional[int], wait: float) -> Call[Forgotten]:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Optional, Union
 
 from .calls import Call, Calls, Circumstances, T, joined
-from .following import SILENCE, Events, Following, Happening, S, Stream
+from .following import SILENCE, Events, Following, Happening, Profiles, S, Stream
 from .forms import (
     Answer,
     BankEvent,
@@ -230,6 +230,8 @@ class RippleMem:
         *,
         kinds: Sequence[str] = (),
         past: bool = False,
+        begin: bool = False,
+        where: Optional[Selector] = None,
         as_of: Optional[str] = None,
         most_tokens: Optional[int] = None,
         bank: Optional[str] = None,
@@ -237,9 +239,31 @@ class RippleMem:
         """What persons said that lasts: instructions, preferences, facts and plans, each with its turns.
 
         ``kinds`` are some of ``instruction``, ``preference``, ``fact`` and ``plan``; ``past`` shows superseded lines
-        and plans whose time has passed, too.
+        and plans whose time has passed, too. ``begin`` adds open plans and the latest sessions, for an agent that
+        begins. ``where`` counts only what those turns say.
         """
-        return self._send(self._calls.profile(person, kinds, past, as_of, most_tokens, bank))
+        query = self._calls.profile_query(person, kinds, past, begin, where, as_of, most_tokens, bank)
+        return self._send(self._calls.profile(query))
+
+    def profiles(
+        self,
+        person: Optional[str] = None,
+        *,
+        kinds: Sequence[str] = (),
+        past: bool = False,
+        begin: bool = False,
+        where: Optional[Selector] = None,
+        most_tokens: Optional[int] = None,
+        bank: Optional[str] = None,
+    ) -> Iterator[Profile]:
+        """The profile now, and again whenever it changes; without end.
+
+        A connection that breaks off is made again. It ends with an error where the token ends, or the bank cannot be
+        followed.
+        """
+        return self._follow(
+            Profiles(self._calls.profile_query(person, kinds, past, begin, where, None, most_tokens, bank))
+        )
 
     def forget(
         self,

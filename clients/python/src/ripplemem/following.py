@@ -1,4 +1,4 @@
-"""A question or a bank that is followed: events in; out at each progress the evidence, or what happened.
+"""A question, a bank or a profile that is followed: events in; out what is so then, or what happened.
 
 Both clients share it.
 
@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Generic, Optional, TypeVar, Union
 
 from .errors import BusyError, of_problem
-from .forms import BankEvent, Followed, Json, Selector, followed, time_text
+from .forms import BankEvent, Followed, Json, Profile, Selector, followed, profile, time_text
 
 #: What a follower is given.
 S = TypeVar("S")
@@ -161,3 +161,17 @@ class Happening(Stream[BankEvent]):
         if name == "progress":
             happened, self._unconfirmed = self._unconfirmed, []
             yield from happened
+
+
+class Profiles(Stream[Profile]):
+    """A profile that is followed: each event has the whole of it."""
+
+    def __init__(self, query: dict[str, str]) -> None:
+        super().__init__("/v1/profile", query)
+
+    def _forget(self) -> None:
+        pass
+
+    def _take(self, name: str, data: Json) -> Iterator[Profile]:
+        if name == "profile":
+            yield profile(data)

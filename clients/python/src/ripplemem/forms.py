@@ -676,15 +676,32 @@ class ProfileLine:
 
 
 @dataclass(frozen=True)
+class LatestSession:
+    """A session in which something was said last; ``begins`` has its first words where it has no title."""
+
+    session: str
+    turns: int
+    first: str
+    last: str
+    title: Optional[str] = None
+    begins: Optional[Json] = None
+
+
+@dataclass(frozen=True)
 class Profile:
-    """What persons of a bank said that lasts. ``text`` is the same for a prompt; ``left_out`` lines had no room in it."""
+    """What persons of a bank said that lasts.
+
+    ``text`` is the same for a prompt; ``left_out`` lines had no room in it. ``version`` is another one once it changed.
+    """
 
     bank: str
     person: Optional[str]
     lines: tuple[ProfileLine, ...]
+    sessions: tuple[LatestSession, ...]
     text: str
     tokens: int
     left_out: int
+    version: str
     reflects: tuple[Position, ...]
 
 
@@ -810,7 +827,17 @@ def profile(raw: Json) -> Profile:
         for line in raw["lines"]
     )
     reflects = tuple(_position(at) for at in raw["reflects"])
-    return Profile(raw["bank"], raw.get("person"), lines, raw["text"], raw["tokens"], raw["left_out"], reflects)
+    return Profile(
+        bank=raw["bank"],
+        person=raw.get("person"),
+        lines=lines,
+        sessions=tuple(LatestSession(**session) for session in raw.get("sessions", ())),
+        text=raw["text"],
+        tokens=raw["tokens"],
+        left_out=raw["left_out"],
+        version=raw["version"],
+        reflects=reflects,
+    )
 
 
 def counted_banks(raw: Json) -> CountedBanks:

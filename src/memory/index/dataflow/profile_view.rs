@@ -86,8 +86,9 @@ pub(in crate::index) fn profile<'scope>(
                     Some((Arc::clone(line), 1))
                 }
                 LineOrChange::Line(line) => {
-                    let superseded_by = change.map(Arc::clone);
-                    Some((Arc::new(ProfileLine { superseded_by, ..(**line).clone() }), 1))
+                    let mut superseded = (**line).clone();
+                    superseded.superseded_by = change.map(Arc::clone);
+                    Some((Arc::new(superseded), 1))
                 }
                 LineOrChange::Change(_) => None,
             }));

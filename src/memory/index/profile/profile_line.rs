@@ -1,9 +1,10 @@
 //! A line of a profile: statements that say the same, and what superseded them.
 //!
 //! In: the statements of one place, in order. Out: its lines. Where only one value can hold, each run of the same value
-//! is a line, and the next run supersedes it; elsewhere all statements of a place are one line.
+//! is a line, and the next run supersedes it; elsewhere all statements of a place are one line. A line keeps its
+//! statements, so that lines can be made of some of them alone ([`lines_of_some`]).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +16,8 @@ use types::model::{EventTime, Statement};
 pub struct ProfileLine {
     /// The last statement that says it.
     pub newest: Arc<LiveStatement>,
-    /// When it was first said.
-    pub since: EventTime,
-    /// The turns that say it, in order; each once.
-    pub turns: Vec<String>,
+    /// Those that said it before, in order.
+    earlier: Vec<Arc<LiveStatement>>,
     /// What superseded it; none if it holds.
     pub superseded_by: Option<Arc<LiveStatement>>,
 }
@@ -30,20 +29,31 @@ impl ProfileLine {
         &self.newest.statement
     }
 
+    /// When it was first said.
+    #[must_use]
+    pub fn since(&self) -> EventTime {
+        self.earlier.first().unwrap_or(&self.newest).statement.said_at
+    }
+
+    /// The turns that say it, in order; each once.
+    #[must_use]
+    pub fn turns(&self) -> Vec<&str> {
+        let mut turns: Vec<&str> = self.statements().map(|of| of.statement.turn.as_str()).collect();
+        turns.dedup();
+        turns
+    }
+
+    /// The statements that say it, in order.
+    fn statements(&self) -> impl Iterator<Item = &Arc<LiveStatement>> {
+        self.earlier.iter().chain([&self.newest])
+    }
+
     fn of(statement: &Arc<LiveStatement>) -> Self {
-        Self {
-            newest: Arc::clone(statement),
-            since: statement.statement.said_at,
-            turns: vec![statement.statement.turn.clone()],
-            superseded_by: None,
-        }
+        Self { newest: Arc::clone(statement), earlier: Vec::new(), superseded_by: None }
     }
 
     fn add(&mut self, statement: &Arc<LiveStatement>) {
-        self.newest = Arc::clone(statement);
-        if self.turns.last() != Some(&statement.statement.turn) {
-            self.turns.push(statement.statement.turn.clone());
-        }
+        self.earlier.push(std::mem::replace(&mut self.newest, Arc::clone(statement)));
     }
 }
 
@@ -63,4 +73,30 @@ pub(in crate::index) fn lines_of_place<'s>(
         }
     }
     lines
+}
+
+/// The lines that the statements of some turns make, as if nothing else had been said: `lines` are those of all turns.
+#[must_use]
+pub fn lines_of_some(lines: &[Arc<ProfileLine>], takes: impl Fn(&str) -> bool) -> Vec<Arc<ProfileLine>> {
+    let all = lines.iter().flat_map(|line| line.statements());
+    let mut some: Vec<&Arc<LiveStatement>> = all.filter(|of| takes(&of.statement.turn)).collect();
+    some.sort();
+    let (mut places, mut changes) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
+    for statement in some {
+        places.entry(statement.place()).or_default().push(statement);
+        if statement.replaces() {
+            changes.entry(statement.person()).or_default().push(statement);
+        }
+    }
+    let mut found = Vec::new();
+    for (place, statements) in places {
+        for mut line in lines_of_place(statements.into_iter()) {
+            if line.superseded_by.is_none() {
+                let later = changes.get(&place.person).into_iter().flatten();
+                line.superseded_by = later.copied().find(|change| change.supersedes(&line.newest)).cloned();
+            }
+            found.push(Arc::new(line));
+        }
+    }
+    found
 }

@@ -1,12 +1,12 @@
 // Banks: what each holds, and the turns of one.
 import { useEffect, useState } from "preact/hooks";
 import { Changes } from "./changes";
+import { ForgetButton } from "./forget_button";
 import type { BankPage, BankStatus, Stats, Turns, TurnView } from "./forms";
 import { BankMap } from "./map";
 import { ProblemView } from "./problem";
 import { change, hashOf, place } from "./route";
-import { type Failure, failureOf, get, remove } from "./service";
-import { may } from "./session";
+import { type Failure, failureOf, get } from "./service";
 import { ago, bytes, count, moment, plural, saidAt, short } from "./words";
 
 const PAGE = 100;
@@ -195,7 +195,7 @@ function Opened({ name }: { name: string }) {
           >
             Changes
           </button>{" "}
-          <a href={hashOf("ask", { bank: name })}>Ask it</a>
+          <a href={hashOf("profile", { bank: name })}>Profile</a> <a href={hashOf("ask", { bank: name })}>Ask it</a>
         </span>
       </div>
       {failure && <ProblemView failure={failure} />}
@@ -239,7 +239,6 @@ function Opened({ name }: { name: string }) {
 function TurnTable({ name }: { name: string }) {
   const [turns, setTurns] = useState<TurnView[]>([]);
   const [next, setNext] = useState<string>();
-  const [asks, setAsks] = useState<string>();
   const [gone, setGone] = useState<Set<string>>(new Set());
   const [failure, setFailure] = useState<Failure>();
   const more = async (before?: string) => {
@@ -252,15 +251,6 @@ function TurnTable({ name }: { name: string }) {
     }
   };
   useEffect(() => void more(), [name]);
-  const forget = async (turn: string) => {
-    setAsks(undefined);
-    try {
-      await remove("turns", { bank: name, turn, wait_ms: "5000" });
-      setGone((gone) => new Set([...gone, turn]));
-    } catch (thrown) {
-      setFailure(failureOf(thrown));
-    }
-  };
   return (
     <div>
       <h3>Turns, newest first</h3>
@@ -276,27 +266,13 @@ function TurnTable({ name }: { name: string }) {
                   <b>{turn.speaker}</b> {short(turn.text, 200)}
                 </p>
                 <small>
-                  {saidAt(turn.time)} · {turn.turn} <a href={hashOf("trace", { bank: name, turn: turn.turn })}>Trace</a>
-                  {may("forget") &&
-                    (asks === turn.turn ? (
-                      <>
-                        {" "}
-                        Forget it for good?{" "}
-                        <button type="button" class="link bad" onClick={() => void forget(turn.turn)}>
-                          Forget
-                        </button>{" "}
-                        <button type="button" class="link" onClick={() => setAsks(undefined)}>
-                          Keep
-                        </button>
-                      </>
-                    ) : (
-                      <>
-                        {" "}
-                        <button type="button" class="link" onClick={() => setAsks(turn.turn)}>
-                          Forget …
-                        </button>
-                      </>
-                    ))}
+                  {saidAt(turn.time)} · {turn.turn} <a href={hashOf("trace", { bank: name, turn: turn.turn })}>Trace</a>{" "}
+                  <ForgetButton
+                    bank={name}
+                    turn={turn.turn}
+                    forgot={() => setGone((gone) => new Set([...gone, turn.turn]))}
+                    failed={setFailure}
+                  />
                 </small>
               </>
             )}

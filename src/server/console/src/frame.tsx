@@ -26,6 +26,7 @@ export const NAMES: Record<Screen, string> = {
   trace: "Trace",
   live: "Live",
   banks: "Banks",
+  profile: "Profile",
   health: "Health",
   report: "Report",
 };

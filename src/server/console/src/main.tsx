@@ -7,12 +7,21 @@ import { Frame } from "./frame";
 import { Health } from "./health";
 import { Live } from "./live";
 import { IS_REPORT } from "./mode";
+import { ProfileScreen } from "./profile";
 import { Report } from "./report/report";
 import { place } from "./route";
 import { begin, who } from "./session";
 import { Trace } from "./trace";
 
-const SCREENS = { ask: Ask, trace: Trace, live: Live, banks: Banks, health: Health, report: Report };
+const SCREENS = {
+  ask: Ask,
+  trace: Trace,
+  live: Live,
+  banks: Banks,
+  profile: ProfileScreen,
+  health: Health,
+  report: Report,
+};
 
 function Page() {
   useEffect(() => {

@@ -2,11 +2,25 @@
 import { signal } from "@preact/signals";
 import { IS_REPORT } from "./mode";
 
-export const SCREENS = ["ask", "trace", "live", "banks", "health"] as const;
+export const SCREENS = ["ask", "trace", "live", "banks", "profile", "health"] as const;
 export type Screen = (typeof SCREENS)[number] | "report";
 export type Parameters = Partial<
   Record<
-    "bank" | "q" | "at" | "asof" | "from" | "to" | "unit" | "part" | "turn" | "question" | "category" | "show" | "lost",
+    | "bank"
+    | "q"
+    | "at"
+    | "asof"
+    | "from"
+    | "to"
+    | "unit"
+    | "part"
+    | "turn"
+    | "question"
+    | "category"
+    | "show"
+    | "lost"
+    | "person"
+    | "past",
     string
   >
 >;

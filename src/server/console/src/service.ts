@@ -38,8 +38,13 @@ export function failureOf(thrown: unknown): Failure | undefined {
   return new Failure(0, { title: "No connection", detail });
 }
 
-async function send(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = {};
+async function send(
+  method: string,
+  path: string,
+  body: unknown,
+  signal?: AbortSignal,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   if (token) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   const response = await fetch(path, {
@@ -100,7 +105,7 @@ export async function* follow(path: string, body: unknown, signal: AbortSignal):
 
 /** Follows a stream of events that needs no body. */
 export async function* followGet(path: string, query: Query, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-  yield* eventsOf(await send("GET", withQuery(path, query), undefined, signal));
+  yield* eventsOf(await send("GET", withQuery(path, query), undefined, signal, { accept: "text/event-stream" }));
 }
 
 async function* eventsOf(response: Response): AsyncGenerator<ServerEvent> {

@@ -60,4 +60,13 @@ export function logOut(): void {
 }
 
 export const choose = (bank: string): void =>
-  change({ bank, unit: undefined, part: undefined, turn: undefined, asof: undefined, from: undefined, to: undefined });
+  change({
+    bank,
+    unit: undefined,
+    part: undefined,
+    turn: undefined,
+    asof: undefined,
+    from: undefined,
+    to: undefined,
+    person: undefined,
+  });

@@ -39,6 +39,7 @@ test("every screen at both widths, light and dark", async () => {
     trace: [`trace?${HARBOUR}&q=${encodeURIComponent(QUESTION)}&turn=h3-06`, ".rail li"],
     live: [`live?${HARBOUR}`, ".turn-list li"],
     banks: [`banks?${HARBOUR}`, ".opened .turn-list li"],
+    profile: [`profile?${HARBOUR}`, ".profile .turn-list li"],
     health: ["health", ".values"],
   };
   for (const width of [1280, 390]) {
@@ -405,6 +406,24 @@ test("the map of the sample has all of its units, also on a narrow screen", asyn
   await page.getByRole("button", { name: "What was said last" }).waitFor();
   await accessible(page);
   await page.screenshot({ path: `${PICTURES}/map-390-dark.png` });
+  await close();
+});
+
+test("a line of a profile leads to its turn, and goes with it while it is looked at", async () => {
+  const { page, close } = await opened(`live?${HARBOUR}`);
+  await page.getByText("Put a turn into sample/harbour").click();
+  const put = page.locator(".put");
+  await put.getByLabel("Speaker").fill("Priya");
+  await put.getByLabel("Says").fill("I live in Bergen.");
+  await put.getByRole("button", { name: "Put" }).click();
+  await page.locator(".turn-list li", { hasText: "I live in Bergen." }).waitFor();
+  await page.goto(`${CONSOLE}/console/#/profile?${HARBOUR}`);
+  const line = page.locator(".profile li", { hasText: "I live in Bergen." });
+  await line.getByRole("button", { name: "Its turn" }).click();
+  await accessible(page);
+  await line.getByRole("button", { name: "Forget …" }).click();
+  await line.getByRole("button", { name: "Forget", exact: true }).click();
+  await line.waitFor({ state: "detached" });
   await close();
 });
 
