@@ -45,6 +45,18 @@ def away():
 
 
 @pytest.fixture
+def told(url, bank):
+    """A bank in which Ann has asked for something that lasts."""
+    from ripplemem import RippleMem, Turn
+
+    with RippleMem(url, bank=bank) as memory:
+        now = datetime.now(timezone.utc)
+        wish = Turn("1", "Ann", "From now on, always answer in metric units.", now, kind="person")
+        memory.remember(wish, Turn("2", "assistant", "Noted.", now, kind="assistant"), wait=60)
+    return bank
+
+
+@pytest.fixture
 def asked(url):
     """The context of an answer for somebody else, once the memory has read all that was written before."""
     from ripplemem import RippleMem, Turn

@@ -23,7 +23,7 @@ def _items(step, at):
 
 
 def model_of(*steps):
-    """A model with `inputs`, which has what it was asked."""
+    """A model with what it was asked: `inputs`, and the `instructions` of each."""
     try:
         from agents.testing import ScriptedModel
     except ImportError:
@@ -33,6 +33,10 @@ def model_of(*steps):
         @property
         def inputs(self):
             return [list(one.input) for one in self.calls]
+
+        @property
+        def instructions(self):
+            return [one.system_instructions for one in self.calls]
 
     model = Recorded()
     for at, step in enumerate(steps):
@@ -47,9 +51,10 @@ def _own_model(steps):
 
     class Scripted(Model):
         def __init__(self):
-            self.steps, self.inputs = list(enumerate(steps)), []
+            self.steps, self.inputs, self.instructions = list(enumerate(steps)), [], []
 
         async def get_response(self, system_instructions, input, *_, **__):
+            self.instructions.append(system_instructions)
             self.inputs.append([{"role": "user", "content": input}] if isinstance(input, str) else list(input))
             at, step = self.steps.pop(0)
             return ModelResponse(output=_items(step, at), usage=Usage(), response_id=None)

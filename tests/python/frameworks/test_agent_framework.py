@@ -14,10 +14,11 @@ class Scripted(BaseChatClient):
 
     def __init__(self, *answers):
         super().__init__()
-        self.answers, self.asked = list(answers), []
+        self.answers, self.asked, self.options = list(answers), [], []
 
     def _inner_get_response(self, *, messages, stream=False, options=None, **_):
         assert not stream
+        self.options.append(dict(options or {}))
         self.asked.append(list(messages))
 
         async def answer():
@@ -170,5 +171,19 @@ def test_a_service_that_is_killed_and_comes_back(service, bank):
             await history.get_messages("s")
         service.start()
         assert len(await history.get_messages("s")) == 2
+
+    asyncio.run(check())
+
+
+def test_what_the_user_said_that_lasts_stands_behind_the_instructions(url, told):
+    async def check():
+        for tokens in (300, 0):
+            client = Scripted("It is 3 km.")
+            context = RippleMemContextProvider(url, bank=told, user="Ann", profile_tokens=tokens, remember=False)
+            agent = Agent(client, "Be brief.", name="assistant", context_providers=[context])
+            await agent.run("How far is it to the harbour?", session=agent.create_session())
+            instructions = client.options[0]["instructions"]
+            assert "Be brief." in str(instructions), instructions
+            assert ("always answer in metric units" in str(instructions)) == (tokens > 0), instructions
 
     asyncio.run(check())

@@ -132,3 +132,15 @@ def test_recall_opens_and_memory_raises_where_no_service_is(away, bank, caplog):
     assert "are not remembered" in caplog.text
     silent = create_agent(scripted("Hello."), middleware=[RippleMemMiddleware(away, bank=bank, remember=False)])
     assert silent.invoke({"messages": [("user", "Hi")]})["messages"][-1].content == "Hello."
+
+
+def test_what_the_user_said_that_lasts_stands_behind_the_system_prompt(url, told):
+    for tokens, prompt in ((300, "Be brief."), (300, None), (0, "Be brief.")):
+        model = scripted("It is 3 km.")
+        middleware = RippleMemMiddleware(url, bank=told, user="Ann", profile_tokens=tokens, remember=False)
+        agent = create_agent(model, system_prompt=prompt, middleware=[middleware])
+        agent.invoke({"messages": [("user", "How far is it to the harbour?")]})
+        first = model.asked[0][0]
+        wish = "From now on, always answer in metric units." in first.content
+        assert (first.type, wish) == (("system", True) if tokens else ("system", False)), first
+        assert first.content.startswith(prompt or "<recalled_memory>\n"), first

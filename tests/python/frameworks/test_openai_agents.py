@@ -255,3 +255,18 @@ def test_a_service_that_is_killed_and_comes_back(service, bank):
         assert await session.get_items() == ITEMS
 
     run(check())
+
+
+def test_what_the_user_said_that_lasts_stands_behind_the_instructions(url, told):
+    async def check():
+        for tokens in (300, 0):
+            memory = RippleMemory(url, bank=told, user="Ann", profile_tokens=tokens)
+            model = model_of(said("It is 3 km."))
+            agent = Agent(name="a", instructions="Be brief.", model=model)
+            await Runner.run(agent, "How far is it to the harbour?", run_config=memory.run_config())
+            instructions = model.instructions[0]
+            assert instructions.startswith("Be brief."), instructions
+            assert ("always answer in metric units" in instructions) == (tokens > 0), instructions
+            await memory.aclose()
+
+    run(check())

@@ -236,3 +236,14 @@ def test_a_service_that_is_killed_and_comes_back(service, bank):
         assert len((await store.load("c")).messages) == 4
 
     asyncio.run(check())
+
+
+def test_what_the_user_said_that_lasts_is_an_instruction(url, told):
+    for tokens in (300, 0):
+        scripted = Scripted("It is 3 km.")
+        capability = RippleMemCapability(url=url, bank=told, user="Ann", profile_tokens=tokens, remember=False)
+        agent = Agent(scripted.model, instructions="Be brief.", capabilities=[capability])
+        agent.run_sync("How far is it to the harbour?")
+        instructions = scripted.asked[0][0].instructions
+        assert "Be brief." in instructions, instructions
+        assert ("always answer in metric units" in instructions) == (tokens > 0), instructions

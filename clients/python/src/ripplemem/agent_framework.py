@@ -17,8 +17,10 @@ from agent_framework import ContextProvider, HistoryProvider, Message
 
 from .adapters import (
     ADDRESS,
+    PROFILE_TOKENS,
     Access,
     History,
+    known,
     message_turn,
     now,
     packed,
@@ -39,7 +41,8 @@ Name = Union[str, Callable[[Any], str]]
 class RippleMemContextProvider(ContextProvider):
     """Recalls before each run, and remembers what was said in it when it has ended.
 
-    What was recalled is a message of its own before those of the user, which history providers do not store. ``bank``
+    What was recalled is a message of its own before those of the user, which history providers do not store. What the
+    user said that lasts stands behind the instructions, with ``profile_tokens`` at most; 0 leaves it out. ``bank``
     and ``user``, the speaker of the user's messages, are names, or functions of the ``AgentSession``.
 
     Where the memory does not answer, the model is told so and the run goes on. Where it does not remember, the run
@@ -58,6 +61,7 @@ class RippleMemContextProvider(ContextProvider):
         user: Name = "user",
         assistant: str = "assistant",
         most_tokens: Optional[int] = None,
+        profile_tokens: int = PROFILE_TOKENS,
         where: Optional[Selector] = None,
         remember: bool = True,
         lenient: bool = False,
@@ -65,7 +69,7 @@ class RippleMemContextProvider(ContextProvider):
         super().__init__(source_id)
         self._access = Access(url, token=token)
         self._bank, self._user, self._assistant = bank, user, assistant
-        self._most_tokens, self._where = most_tokens, where
+        self._most_tokens, self._profile_tokens, self._where = most_tokens, profile_tokens, where
         self._remember, self._lenient = remember, lenient
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
@@ -91,6 +95,10 @@ class RippleMemContextProvider(ContextProvider):
         )
         if block:
             context.extend_messages(self, [Message("user", [block])])
+        bank = _named(self._bank, session)
+        profile = await self._access.arun(known(self._access, user, bank=bank, most_tokens=self._profile_tokens))
+        if profile:
+            context.extend_instructions(self.source_id, profile)
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Remembers the messages of the run."""

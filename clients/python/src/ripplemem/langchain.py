@@ -18,9 +18,11 @@ from langgraph.config import get_config
 
 from .adapters import (
     ADDRESS,
+    PROFILE_TOKENS,
     Access,
     Steps,
     content_name,
+    known,
     message_turn,
     now,
     packed,
@@ -40,7 +42,8 @@ Name = Union[str, Callable[[Any], str]]
 class RippleMemMiddleware(AgentMiddleware[Any, Any]):
     """Recalls for the last message of the user, and remembers the messages of a run when it has ended.
 
-    What was recalled stands at the end of that message in the request alone: it never enters the state. ``bank`` and
+    What was recalled stands at the end of that message in the request alone: it never enters the state. What the user
+    said that lasts stands behind the system prompt, with ``profile_tokens`` at most; 0 leaves it out. ``bank`` and
     ``user``, the speaker of the user's messages, are names, or functions of LangGraph's ``Runtime``. ``assistant`` is
     the speaker of the model's. The conversation is the ``thread_id`` of the configuration.
 
@@ -57,6 +60,7 @@ class RippleMemMiddleware(AgentMiddleware[Any, Any]):
         user: Name = "user",
         assistant: str = "assistant",
         most_tokens: Optional[int] = None,
+        profile_tokens: int = PROFILE_TOKENS,
         where: Optional[Selector] = None,
         remember: bool = True,
         lenient: bool = False,
@@ -64,10 +68,11 @@ class RippleMemMiddleware(AgentMiddleware[Any, Any]):
         super().__init__()
         self._access = Access(url, token=token)
         self._bank, self._user, self._assistant = bank, user, assistant
-        self._most_tokens, self._where = most_tokens, where
+        self._most_tokens, self._profile_tokens, self._where = most_tokens, profile_tokens, where
         self._remember, self._lenient = remember, lenient
-        # When a message was first seen, and what was recalled for it: a loop sends it again with each call of a tool.
-        self._seen: OrderedDict[str, tuple[datetime, str]] = OrderedDict()
+        # When a message was first seen, what was recalled for it, and what was known of the user: a loop sends it again
+        # with each call of a tool.
+        self._seen: OrderedDict[str, tuple[datetime, str, str]] = OrderedDict()
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Recalls for the last message of the user."""
@@ -96,7 +101,7 @@ class RippleMemMiddleware(AgentMiddleware[Any, Any]):
         bank = _named(self._bank, request.runtime)
         key = f"{bank}/{asking.id}"
         if asking.id is not None and key in self._seen:
-            text = self._seen[key][1]
+            _, text, profile = self._seen[key]
         else:
             seen = now()
             before = [(self._speaker(one, request.runtime), words(one)) for one in messages[:at] if _spoken(one)]
@@ -109,13 +114,17 @@ class RippleMemMiddleware(AgentMiddleware[Any, Any]):
                 most_tokens=self._most_tokens,
                 beside=[words(one) for one in messages],
             )
+            user = self._speaker(asking, request.runtime)
+            profile = yield from known(self._access, user, bank=bank, most_tokens=self._profile_tokens)
             if asking.id is not None:
-                self._seen[key] = (seen, text)
+                self._seen[key] = (seen, text, profile)
                 while len(self._seen) > MOST_SEEN:
                     self._seen.popitem(last=False)
+        if profile:
+            request = request.override(system_prompt=with_block(request.system_prompt or "", profile).strip())
         if text:
             messages[at] = asking.model_copy(update={"content": _extended(asking.content, text)})
-            return request.override(messages=messages)
+            request = request.override(messages=messages)
         return request
 
     def _remembering(self, messages: Sequence[BaseMessage], runtime: Any) -> Steps[None]:
@@ -125,7 +134,7 @@ class RippleMemMiddleware(AgentMiddleware[Any, Any]):
         for at, message in enumerate(messages):
             if not isinstance(message, (HumanMessage, AIMessage, ToolMessage)):
                 continue
-            seen, _ = self._seen.get(f"{bank}/{message.id}", (now(), ""))
+            seen, *_ = self._seen.get(f"{bank}/{message.id}", (now(), "", ""))
             turn = message_turn(
                 "",
                 message.type,

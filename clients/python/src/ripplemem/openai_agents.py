@@ -23,9 +23,11 @@ from agents.run import CallModelData, ModelInputData
 
 from .adapters import (
     ADDRESS,
+    PROFILE_TOKENS,
     Access,
     History,
     Steps,
+    known,
     message_turn,
     packed,
     recall_answer,
@@ -114,7 +116,11 @@ class RippleMemSession(Session):
 
 
 class RippleMemory:
-    """A bank for the agents of one user: sessions, tools and recall share its connections."""
+    """A bank for the agents of one user: sessions, tools and recall share its connections.
+
+    With recall, what the user said that lasts stands behind the instructions, with ``profile_tokens`` at most; 0 leaves
+    it out.
+    """
 
     def __init__(
         self,
@@ -125,9 +131,11 @@ class RippleMemory:
         user: str = "user",
         assistant: str = "assistant",
         most_tokens: Optional[int] = None,
+        profile_tokens: int = PROFILE_TOKENS,
         where: Optional[Selector] = None,
     ) -> None:
         self._access = Access(url, token=token)
+        self._profile_tokens = profile_tokens
         self._url, self._bank = url, bank
         self._user, self._assistant = user, assistant
         self._most_tokens, self._where = most_tokens, where
@@ -181,7 +189,11 @@ class RippleMemory:
         """Recalls into the last message of the user, in this call of the model alone: no session keeps it."""
         items = list(data.model_data.input)
         found = await self._access.arun(self._recalling(items))
-        return ModelInputData(input=found, instructions=data.model_data.instructions)
+        profile = known(self._access, self._user, bank=self._bank, most_tokens=self._profile_tokens)
+        text, instructions = await self._access.arun(profile), data.model_data.instructions
+        if text:
+            instructions = with_block(instructions or "", text).strip()
+        return ModelInputData(input=found, instructions=instructions)
 
     async def aclose(self) -> None:
         """Ends the connections of this event loop."""

@@ -32,9 +32,11 @@ from pydantic_ai.toolsets import FunctionToolset
 from .adapters import (
     ADDRESS,
     MOST_CONFLICTS,
+    PROFILE_TOKENS,
     Access,
     Steps,
     held_by_id,
+    known,
     listed,
     message_turn,
     now,
@@ -66,7 +68,8 @@ _ENTRY = TypeAdapter(ConversationEntry)
 class RippleMemCapability(AbstractCapability[Any]):
     """Recalls before each request to the model, and remembers the messages of a run when it has ended.
 
-    What was recalled stands at the end of the user's last prompt in the request alone, never in the history. ``bank``
+    What was recalled stands at the end of the user's last prompt in the request alone, never in the history. What the
+    user said that lasts is an instruction of the run, with ``profile_tokens`` at most; 0 leaves it out. ``bank``
     and ``user``, the speaker of prompts, are names, or functions of the ``RunContext``. The conversation is that of the
     run. With ``tools`` the model has ``remember`` and ``recall``, too.
 
@@ -80,6 +83,7 @@ class RippleMemCapability(AbstractCapability[Any]):
     user: Name = "user"
     assistant: str = "assistant"
     most_tokens: Optional[int] = None
+    profile_tokens: int = PROFILE_TOKENS
     where: Optional[Selector] = None
     remember: bool = True
     lenient: bool = False
@@ -95,6 +99,15 @@ class RippleMemCapability(AbstractCapability[Any]):
     def get_toolset(self) -> Any:
         """The tools, where the model has them."""
         return _toolset(self._access, self.bank, self.where) if self.tools else None
+
+    def get_instructions(self) -> Any:
+        """What the user said that lasts."""
+        return self._known
+
+    async def _known(self, ctx: RunContext[Any]) -> Optional[str]:
+        user, bank = _named(self.user, ctx), _named(self.bank, ctx)
+        profile = known(self._access, user, bank=bank, most_tokens=self.profile_tokens)
+        return await self._access.arun(profile) or None
 
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Recalls into the user's last prompt."""
