@@ -176,8 +176,12 @@ fn turns_that_are_written_together_are_all_there_or_none() {
     turns[299] = json!({ "type": "deletion", "bank": "b", "turn": "299", "version": "next", "expected_version": 1 });
     let (status, written) = together(turns);
     assert_eq!((status, &written["versions"]["299"]), (200, &json!(2)), "{written}");
+    // The version of a deletion for good is above 2^53, and not told.
+    let gone = json!({ "type": "deletion", "bank": "b", "turn": "298", "expected_version": 2 });
+    let (status, written) = put(&service, &json!({ "turns": [gone], "wait_ms": 20_000 }));
+    assert_eq!((status, written.get("versions")), (200, None), "{written}");
     let after = held(&service);
-    assert!(after.len() == 299 && after.values().all(|text| text == "second"));
+    assert!(after.len() == 298 && after.values().all(|text| text == "second"));
     // What was refused is in no list after a restart either, and what was written is.
     assert!(service.stop());
     assert_eq!(held(&HttpService::of(home.path())), after);

@@ -227,7 +227,8 @@ fn commands_reach_the_process_that_has_the_directory_open() {
         let said = String::from_utf8_lossy(&there.stderr).into_owned();
         assert!(said.contains(&service.address), "{arguments:?}: {said}");
         assert_eq!(there.status.code(), here.status.code(), "{arguments:?}: {said}");
-        let [there, here] = [there, here].map(|output| without_stored_times(&String::from_utf8(output.stdout).unwrap()));
+        let [there, here] =
+            [there, here].map(|output| without_stored_times(&String::from_utf8(output.stdout).unwrap()));
         assert_eq!(there, here, "{arguments:?}");
         there
     };

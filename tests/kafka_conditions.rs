@@ -1,6 +1,12 @@
 //! Writes with conditions where several instances share a log on Kafka: the instance that
 //! extracts the bank decides, and the caller learns it from the instance that took the request.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
 use serde_json::{Value, json};
 
 use super::{
@@ -9,6 +15,8 @@ use super::{
     kafka::{Home, Running, turn, wait},
     kafka_http::http_of,
     kafka_instances::{instance, ready},
+    oracle::Dice,
+    support::kill_rounds,
 };
 use logs::{Log, Topic};
 use types::model::{Bank, TurnEvent};
@@ -82,4 +90,66 @@ fn of_two_instances_that_race_for_a_version_exactly_one_wins() {
     wait(&|| format!("{:?}", versions()), || versions().len() >= ROUNDS as usize + 4);
     assert_eq!(versions(), (1..=ROUNDS + 4).collect::<Vec<_>>());
     running.into_iter().for_each(Running::stop);
+}
+
+/// Turns are replaced together on a condition, again and again, until the process is killed. Then all of them say the
+/// same, nothing that was acknowledged is missing, and a condition on what stands still decides.
+#[test]
+fn a_kill_leaves_no_part_of_a_group_with_a_condition() {
+    let _turn = turn();
+    let name = "kafka_conditions::a_kill_leaves_no_part_of_a_group_with_a_condition";
+    let Some(broker) = Broker::shared(name) else { return };
+    for round in 0..kill_rounds("RIPPLEMEM_KAFKA_KILL_ROUNDS") {
+        let home = Home::with(&broker, &format!("killed-groups-{round}"), "", HTTP);
+        let (mut dice, mut version, mut starts) = (Dice(round), 0_u64, 0);
+        let group = |number: u64, expected: u64| {
+            let one = |id: &str, more: Value| record("amber", id, &format!("number {number}"), more);
+            let expected = json!({ "version": "next", "expected_version": expected });
+            vec![one("1", expected), one("2", json!({ "version": "next" })), one("3", json!({ "version": "next" }))]
+        };
+        let held = |http: &HttpClient| -> BTreeMap<String, (u64, String)> {
+            let listed = http.get("/v1/turns?bank=amber&limit=100");
+            let of = |turn: &Value| {
+                let text = turn["text"].as_str().unwrap().to_owned();
+                (turn["turn"].as_str().unwrap().to_owned(), (turn["version"].as_u64().unwrap(), text))
+            };
+            listed["turns"].as_array().unwrap().iter().map(of).collect()
+        };
+        for _ in 0..3 {
+            let service = home.run();
+            starts += 1;
+            let http = http_of(&home, starts);
+            let until = Instant::now() + Duration::from_millis(100 + dice.below(1_500));
+            let mut number = version;
+            while number == version || Instant::now() < until {
+                number += 1;
+                let (status, written) = put(&http, &group(number, version), true);
+                assert_eq!(status, 200, "round {round}: {written} {}", home.told());
+                version = written["versions"]["1"].as_u64().unwrap();
+            }
+            // One more, whose answer nobody reads.
+            let body = json!({ "turns": group(number + 1, version), "together": true }).to_string();
+            let mut last = http.begin("POST", "/v1/turns", "", body.as_bytes());
+            last.flush().unwrap();
+            std::thread::sleep(Duration::from_millis(dice.below(60)));
+            service.kill();
+
+            let service = home.run();
+            starts += 1;
+            let http = http_of(&home, starts);
+            // What the killed process left is decided before what comes now: a condition that cannot hold tells so.
+            let (status, refused) = put(&http, &group(0, u64::MAX >> 12), true);
+            assert_eq!(status, 409, "round {round}: {refused} {}", home.told());
+            let standing = refused["version"].as_u64().unwrap();
+            assert!([version, version + 1].contains(&standing), "round {round}: {standing} after {version}");
+            wait(&|| format!("{:?} {}", held(&http), home.told()), || {
+                held(&http).get("1").is_some_and(|(version, _)| *version == standing)
+            });
+            let found = held(&http);
+            let said: BTreeSet<&str> = found.values().map(|(_, text)| text.as_str()).collect();
+            assert_eq!((found.len(), said.len()), (3, 1), "round {round}: {found:?}");
+            version = standing;
+            service.stop();
+        }
+    }
 }

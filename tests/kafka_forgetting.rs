@@ -1,10 +1,13 @@
 //! Forgetting on a service whose log is on Kafka: by a selector over HTTP, by a record of the topic of requests, from
 //! the command line, after a crash, and by rules.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use erasure::ForgetOperation;
-use logs::Log;
+use logs::{Log, LogRecord, Topic, partition_of};
 use serde_json::{Value, json};
 use types::model::Bank;
 
@@ -180,6 +183,74 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
     let output = ripplemem(&["validate", home.path(), "--topics"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("leave the topics within 57 hours"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What metadata select is out of lists and answers with the answer to the request, and then no live record holds it.
+#[test]
+fn what_is_selected_by_metadata_is_hidden_at_once_and_nulled() {
+    let _turn = turn();
+    let name = "kafka_forgetting::what_is_selected_by_metadata_is_hidden_at_once_and_nulled";
+    let Some(broker) = Broker::shared(name) else { return };
+    let home = Home::with(&broker, "forgets-metadata", "", SETTINGS);
+    let service = home.run();
+    let http = http_of(&home, 1);
+    let mut turns = said("b");
+    for (at, turn) in turns["turns"].as_array_mut().unwrap().iter_mut().enumerate() {
+        // The sessions of the kayak are forgotten whole, the other one is open.
+        let topic = ["kayak", "canoe", "kayak", "canoe", "kayak", "ferry", "ferry"][at];
+        turn["metadata"] = json!({ "topic": topic, "note": format!("a note on a {topic}") });
+        turn["session"] = json!(if topic == "kayak" { "k" } else { "s" });
+    }
+    assert_eq!(http.post("/v1/turns", &turns)["reflected"], true, "{}", home.told());
+    let bank = Bank::parse("b").unwrap();
+    // The keys of the memory records that hold a text, now and ever.
+    let records = |text: &str| {
+        let log = home.log();
+        let partition = partition_of(&bank, log.partitions());
+        let end = log.end(Topic::Memory, partition).unwrap();
+        let (mut all, mut next): (Vec<LogRecord>, u64) = (Vec::new(), 0);
+        while next < end {
+            let read = log.read(Topic::Memory, partition, next, 1_000).unwrap();
+            next = read.next;
+            all.extend(read.records);
+        }
+        let holds = |record: &&LogRecord| {
+            record.value.as_ref().is_some_and(|value| String::from_utf8_lossy(value).contains(text))
+        };
+        let ever: BTreeSet<Vec<u8>> = all.iter().filter(holds).map(|record| record.key.clone()).collect();
+        let last: BTreeMap<&[u8], &LogRecord> = all.iter().map(|record| (&*record.key, record)).collect();
+        let now = last.values().copied().filter(|record| holds(record)).count();
+        let nulled = ever.iter().filter(|key| last.get(&***key).is_some_and(|record| record.value.is_none())).count();
+        (ever.len(), now, nulled)
+    };
+    for text in ["a note on a kayak", "boathouse"] {
+        let (ever, now, _) = records(text);
+        assert!(ever > 0 && now > 0, "{text}: {ever} {now}");
+    }
+    // Answers on Kafka have metadata where their questions ask for them.
+    let mut client = Client::new(&broker, "forgets-metadata");
+    for asks in [true, false] {
+        let question = json!({ "bank": "b", "text": "Where is the red kayak?", "metadata": asks });
+        let id = client.ask_whole("b", &question);
+        let answer = client.reply(id, Duration::from_secs(120)).to_string();
+        assert!(answer.contains("boathouse") && answer.contains("a note on a kayak") == asks, "{answer}");
+    }
+    let which = json!({ "path": ["topic"], "eq": "kayak" });
+    let forget = json!({ "bank": "b", "where": { "metadata": which }, "wait_ms": 60_000 });
+    let forgotten = http.post("/v1/forget", &forget);
+    assert_eq!((&forgotten["turns"], &forgotten["gone"]), (&json!(3), &json!(true)), "{forgotten} {}", home.told());
+    // Hidden with this answer: in lists, by the same selector, and in answers.
+    assert_eq!(page(&http, "").0, ["7", "6", "4", "2"]);
+    let rest = json!({ "bank": "b", "where": { "metadata": { "path": ["topic"], "exists": true } } });
+    assert_eq!(http.post("/v1/turns/list", &rest)["turns"].as_array().unwrap().len(), 4);
+    assert!(!context(&http, "Where is the red kayak?").contains("boathouse"));
+    assert!(context(&http, "Where is the green canoe?").contains("shed"));
+    for text in ["a note on a kayak", "boathouse"] {
+        let (ever, now, nulled) = records(text);
+        assert!(ever > 0 && now == 0 && nulled > 0, "{text}: in {ever} records, still in {now}, {nulled} nulled");
+    }
+    assert!(records("a note on a ferry").1 > 0);
+    service.stop();
 }
 
 #[test]

@@ -1,16 +1,22 @@
 //! The routes of Mem0's platform: with its published client (`tests/python/mem0_client.py`), and replayed
 //! without Python.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use serde_json::{Value, json};
 
 use super::{
     access::expired,
     http_service::{HttpService, pipeline_file},
+    skipped::skip,
     support::{Python, data, ripplemem},
 };
 
+const MEM0_OF_NPM: &str = "mem0ai@3.3.1";
 const MEM0: &str = "http.mem0 = true\n";
 
 /// A token of a pipeline file.
@@ -44,6 +50,38 @@ fn the_published_client_of_mem0_adds_searches_lists_edits_and_deletes() {
     let mut command = python.command();
     command.env("MEM0_TELEMETRY", "False").env("MEM0_DIR", home.path().join("mem0")).env("HOME", home.path());
     let output = command.arg(script).arg(format!("http://{}", service.address)).arg(&token).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(service.stop());
+}
+
+/// Mem0's package for JavaScript, which npm installs into the tests' directory.
+#[test]
+fn the_published_client_of_mem0_for_javascript_filters() {
+    let name = "the_published_client_of_mem0_for_javascript_filters";
+    let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mem0ai");
+    let installed = project.join("installed");
+    if fs::read_to_string(&installed).ok().as_deref() != Some(MEM0_OF_NPM) {
+        drop(fs::remove_dir_all(&project));
+        fs::create_dir_all(&project).unwrap();
+        fs::write(project.join("package.json"), r#"{ "private": true, "type": "module" }"#).unwrap();
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", "--fetch-retries=1"]);
+        npm.args(["--legacy-peer-deps", "--omit=peer", MEM0_OF_NPM]).current_dir(&project).stdin(Stdio::null());
+        match npm.output() {
+            Ok(output) if output.status.success() => fs::write(&installed, MEM0_OF_NPM).unwrap(),
+            Ok(output) => return skip(name, String::from_utf8_lossy(&output.stderr).trim()),
+            Err(error) => return skip(name, &format!("npm: {error}")),
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), &format!("{MEM0}access.token_file = \"tokens.json\"\n"));
+    let token = token(home.path(), "agent", "mem0", &["read", "write", "forget"]);
+    let service = HttpService::of(home.path());
+    let script = project.join("mem0_client.mjs");
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/mem0_client.mjs"), &script).unwrap();
+    let mut node = Command::new("node");
+    node.env("MEM0_TELEMETRY", "false").env("HOME", home.path()).current_dir(&project);
+    let output = node.arg(script).arg(format!("http://{}", service.address)).arg(&token).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(service.stop());
 }

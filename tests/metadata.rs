@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::http_service::{HttpService, pipeline_file};
+use super::{
+    event_stream::EventStream,
+    http_service::{HttpService, pipeline_file},
+};
 
 const BANK: &str = "shop";
 
@@ -211,6 +214,24 @@ fn a_subscription_follows_what_its_selector_takes_and_what_is_forgotten_by_metad
     let text = service.get(&by_query).to_string();
     assert!(text.contains("Rome") && !text.contains("forty"), "{text}");
 
+    // Events have the metadata of turns where they are asked for.
+    let begin = EventStream::open(&service, &format!("/v1/events?bank={BANK}"), "").next().unwrap().id.unwrap();
+    let late = json!({"bank": BANK, "turn": "t6", "speaker": "Cy", "text": "A green desk stands there.",
+        "time": "2024-05-06T09:06:00Z", "metadata": {"f": 1.0, "k": [1, "x"]}});
+    service.post("/v1/turns", &json!({"turns": [late], "wait_ms": 30_000}));
+    for (query, expected) in [("", Value::Null), ("&metadata=true", late["metadata"].clone())] {
+        let mut events =
+            EventStream::open(&service, &format!("/v1/events?bank={BANK}&last_event_id={begin}{query}"), "");
+        let turn = loop {
+            let event = events.next().expect("the stream goes on");
+            if event.name == "turn" && event.data["turn"] == "t6" {
+                break event.data;
+            }
+        };
+        assert_eq!(turn["metadata"], expected, "{turn}");
+    }
+    service.send("DELETE", &format!("/v1/turns?bank={BANK}&turn=t6&wait_ms=30000"), "", b"");
+
     let forget = |dry_run: bool, field: &str| {
         let mut body = json!({"bank": BANK, "dry_run": dry_run, "wait_ms": 30_000});
         body[field] = json!({"metadata": {"path": ["price"], "in": [40, 50.5]}});
@@ -231,5 +252,70 @@ fn a_subscription_follows_what_its_selector_takes_and_what_is_forgotten_by_metad
     let service = HttpService::of(home.path());
     let answer = service.post("/v1/ask", &json!({"bank": BANK, "text": QUESTION, "where": select}));
     assert_eq!(quoted(&answer), ["t5"]);
+    assert!(service.stop());
+}
+
+/// Turns of one millisecond are listed as they arrived, whatever their ids and sessions, also page by page.
+#[test]
+fn turns_of_one_millisecond_are_listed_as_they_arrived() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let arrived = ["m", "z", "a", "k", "b"];
+    for (at, id) in arrived.iter().enumerate() {
+        let turn = json!({"bank": BANK, "turn": id, "speaker": "Ann", "text": format!("This is {id}."),
+            "time": "2024-05-06T09:00:00Z", "session": format!("s{}", at % 2)});
+        assert_eq!(service.post("/v1/turns", &json!({"turns": [turn], "wait_ms": 30_000}))["reflected"], true);
+    }
+    let oldest = service.get(&format!("/v1/turns?bank={BANK}&order=oldest"));
+    assert_eq!(listed(&oldest), arrived);
+    let (mut pages, mut before) = (Vec::new(), String::new());
+    loop {
+        let page = service.get(&format!("/v1/turns?bank={BANK}&limit=2{before}"));
+        pages.extend(listed(&page).into_iter().map(str::to_owned));
+        let Some(next) = page["next"].as_str() else { break };
+        before = format!("&before={next}");
+    }
+    pages.reverse();
+    assert_eq!(pages, arrived);
+    assert!(service.stop());
+}
+
+/// A hold with `where` keeps only the turns that it takes, from requests and from rules.
+#[test]
+fn a_hold_keeps_only_the_turns_that_it_takes() {
+    let home = tempfile::tempdir().unwrap();
+    let held = r#"where = { metadata = { path = ["price"], gte = 45 } }"#;
+    let rule = format!("[[retention]]\nbank = \"{BANK}\"\nkeep = {{ days = 30 }}\nby = \"said\"\n");
+    let hold = format!("[[hold]]\nbank = \"{BANK}\"\nreason = \"case 7\"\n{held}\n");
+    pipeline_file(home.path(), &format!("extract.unit_turns = 3\n{hold}"));
+    let service = HttpService::of(home.path());
+    let written = service.post("/v1/turns", &json!({"turns": turns(), "wait_ms": 30_000}));
+    assert_eq!(written["reflected"], true, "{written}");
+    let status = |method: &str, path: &str, body: &Value| {
+        let (status, _, answer) = service.send(method, path, "", body.to_string().as_bytes());
+        (status, answer)
+    };
+    // t2 alone is held: a request that names it among others deletes nothing.
+    let all = json!({"bank": BANK, "where": {"metadata": {"path": ["price"], "exists": true}}});
+    let (code, refused) = status("POST", "/v1/forget", &all);
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(code == 409 && detail.contains("\"t2\"") && detail.contains("case 7"), "{refused}");
+    let deletion = |turn: &str| json!({"turns": [{"type": "deletion", "bank": BANK, "turn": turn}], "wait_ms": 30_000});
+    assert_eq!(status("POST", "/v1/turns", &deletion("t2")).0, 409);
+    assert_eq!(status("DELETE", &format!("/v1/turns?bank={BANK}&turn=t2"), &json!({})).0, 409);
+    assert_eq!(status("POST", "/v1/turns", &deletion("t1")).0, 200);
+    let list = || service.get(&format!("/v1/turns?bank={BANK}"));
+    assert_eq!(listed(&list()), ["t5", "t4", "t3", "t2"]);
+    assert!(service.stop());
+    // A rule deletes the others.
+    pipeline_file(home.path(), &format!("extract.unit_turns = 3\n{hold}{rule}"));
+    let service = HttpService::of(home.path());
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let left = || service.get(&format!("/v1/turns?bank={BANK}"));
+    while listed(&left()).len() > 1 && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(listed(&left()), ["t2"]);
     assert!(service.stop());
 }

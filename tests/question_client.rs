@@ -51,6 +51,11 @@ impl Client {
         self.send("questions", partition, bank, &value, headers)
     }
 
+    /// Sends a question with all its fields.
+    pub(crate) fn ask_whole(&mut self, bank: &str, question: &serde_json::Value) -> u64 {
+        self.send("questions", None, bank, &question.to_string(), &[])
+    }
+
     /// Asks to forget turns: sends a record to the topic of such requests.
     pub(crate) fn forget(&mut self, bank: &str, value: &str) -> u64 {
         self.send("forgets", None, bank, value, &[])

@@ -91,6 +91,42 @@ fn sessions_are_listed_and_named_and_a_title_goes_with_the_last_turn() {
     }
 }
 
+/// A title is in snapshots as it is in the log, and `--verify` finds it wherever it is; once its session is forgotten,
+/// it leaves both.
+#[test]
+fn a_title_lies_in_snapshots_and_is_verified_to_be_gone() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "snapshot.directory = \"snapshots\"\nforget.erase_within_hours = 24\n");
+    let service = HttpService::of(home.path());
+    let turns: Vec<Value> = [("1", "chat/1"), ("2", "chat/2")].map(|(id, session)| turn(id, session, 1)).into();
+    service.post("/v1/turns", &json!({ "turns": turns, "wait_ms": 30_000 }));
+    assert_eq!(name(&service, "chat/1", "Vermilion submarines").0, 200);
+    assert_eq!(name(&service, "chat/2", "Letters").0, 200);
+    assert!(service.stop());
+    let verify = |words: &str| {
+        let pipeline = home.path().join("p.toml");
+        let output = ripplemem(&["forget", "--verify", "--words", words, "--pipeline", pipeline.to_str().unwrap()]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run(home.path(), &["snapshot"]);
+    let snapshots = home.path().join("snapshots");
+    let of_snapshots = |verified: &str| verified.lines().filter(|line| line.contains("snapshots")).count();
+    let before = verify("Vermilion submarines");
+    assert!(before.contains("still stored") && of_snapshots(&before) > 0, "{before}");
+
+    let service = HttpService::of(home.path());
+    let forget = json!({ "bank": "b", "where": { "session": "chat/1" }, "wait_ms": 30_000 });
+    assert_eq!(service.post("/v1/forget", &forget)["turns"], 1);
+    let waiting = verify("Vermilion submarines");
+    assert!(waiting.contains("pending"), "{waiting}");
+    assert!(service.stop());
+    run(home.path(), &["snapshot"]);
+    run(home.path(), &["forget", "--erase-now"]);
+    let after = verify("Vermilion submarines");
+    assert!(after.contains("gone"), "{after} {:?}", walk(&snapshots));
+    assert!(verify("Letters").contains("still stored"));
+}
+
 /// The files below a directory.
 fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();

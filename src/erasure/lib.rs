@@ -63,7 +63,7 @@ pub use operation::{DurableDeletion, ErasureReport, ForgetOperation};
 pub use operation::{ForgetOperationStore, MemoryProgress, with_memory_progress};
 pub use receipt::receipts;
 pub use receipt::{ForgetStage, Receipt, stored_receipts};
-pub use requests::{check_hold, empty_letters, forget_turns, letters_with};
+pub use requests::{check_holds, empty_letters, forget_turns, letters_with};
 pub use retention::{ExpiredTurns, RetentionEvent, RetentionRunner, RetentionScan, RetentionStatus};
 pub use retention_rule::RetentionRule;
 pub use settings_check::check_forgetting;

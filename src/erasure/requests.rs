@@ -1,11 +1,15 @@
 //! Deletions on request: turns of a bank, and the dead letters that belong to them.
 //!
-//! In: a log, the settings, a bank. Out: an operation that is durable, or why nothing was deleted. Reads no turn.
+//! In: a log, the settings, a bank. Out: an operation that is durable, or why nothing was deleted. Reads turns
+//! only where a hold covers some of a bank.
+
+use std::collections::HashSet;
 
 use super::{DurableDeletion, ForgetOperationStore, LetterSelector, PipelineError};
 use logs::Log;
+use pipeline::stored_turns;
 use types::{
-    config::ForgetSettings,
+    config::{ForgetSettings, LegalHoldSettings},
     model::{Bank, Selector},
 };
 
@@ -13,7 +17,7 @@ use types::{
 /// Repeating it is harmless.
 ///
 /// # Errors
-/// [`PipelineError::Held`]: a hold covers the bank; nothing was written. [`PipelineError::Turn`]: an id that no turn
+/// [`PipelineError::Held`]: a hold covers one of them; nothing was written. [`PipelineError::Turn`]: an id that no turn
 /// can have; nothing was written. [`PipelineError::Forget`]: the key file cannot be read, or the ledger cannot be
 /// written; nothing was deleted.
 /// [`PipelineError::Log`]: some may have been written.
@@ -23,9 +27,10 @@ pub fn forget_turns(
     bank: &Bank,
     turns: impl IntoIterator<Item = String>,
 ) -> Result<DurableDeletion, PipelineError> {
-    check_hold(settings, bank)?;
+    let turns: Vec<String> = turns.into_iter().collect();
+    check_holds(log, settings, bank, &turns)?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
-    ForgetOperationStore::of(log, settings).begin(bank, turns.into_iter().collect(), now_ms, None)
+    ForgetOperationStore::of(log, settings).begin(bank, turns, now_ms, None)
 }
 
 /// The dead letters that belong to the turns of a selector: those that state one of its speakers, or with `all` those
@@ -51,8 +56,10 @@ pub fn empty_letters(
     select: &LetterSelector,
     deleted: Option<&DurableDeletion>,
 ) -> Result<u64, PipelineError> {
-    if let Some(bank) = &select.bank {
-        check_hold(settings, bank)?;
+    if let Some(bank) = &select.bank
+        && let Some(hold) = settings.hold_of(bank)
+    {
+        return Err(held(bank, hold, None));
     }
     if log.erasable().is_none() {
         return Ok(0);
@@ -62,16 +69,41 @@ pub fn empty_letters(
     ForgetOperationStore::of(log, settings).empty_letters(select, operation, now_ms)
 }
 
-/// Refuses to delete turns of a bank that a hold covers.
+/// Refuses to delete turns that a hold covers. Reads the bank's records if a hold covers only some of its turns.
 ///
 /// # Errors
-/// [`PipelineError::Held`].
-pub fn check_hold(settings: &ForgetSettings, bank: &Bank) -> Result<(), PipelineError> {
-    match settings.hold_of(bank) {
-        Some(hold) => {
-            let reason = hold.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            Err(PipelineError::Held { bank: bank.clone(), by: hold.bank.clone(), reason })
+/// [`PipelineError::Held`], and [`PipelineError::Log`].
+pub fn check_holds(
+    log: &dyn Log,
+    settings: &ForgetSettings,
+    bank: &Bank,
+    turns: &[String],
+) -> Result<(), PipelineError> {
+    let mut stored = None;
+    for hold in settings.holds_of(bank) {
+        let Some(select) = &hold.select else { return Err(held(bank, hold, None)) };
+        let selection = select.compile().map_err(|problem| PipelineError::Select { problem })?;
+        let stored = match &mut stored {
+            Some(stored) => stored,
+            none => {
+                // A turn is stored by its id as it was sent, or in the form that deletions have.
+                let mut ids: HashSet<String> = turns.iter().cloned().collect();
+                for turn in turns {
+                    ids.insert(log.deleted_form(turn)?.into_owned());
+                }
+                none.insert(stored_turns(log, bank, &|id| ids.contains(id), usize::MAX)?)
+            }
+        };
+        if let Some(taken) = stored.iter().find(|stored| selection.takes(&stored.turn)) {
+            return Err(held(bank, hold, Some(&taken.turn.turn)));
         }
-        None => Ok(()),
     }
+    Ok(())
+}
+
+/// Why nothing is deleted: a hold that covers a bank, or a turn of it.
+fn held(bank: &Bank, hold: &LegalHoldSettings, turn: Option<&str>) -> PipelineError {
+    let of_turn = turn.map(|turn| format!(", for turn {turn:?}")).unwrap_or_default();
+    let reason = hold.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    PipelineError::Held { bank: bank.clone(), by: hold.bank.clone(), reason: format!("{of_turn}{reason}") }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: the rules, a log, and the time. Out: the turns that no rule keeps, and operations that forget them in batches. A
 //! replay repeats them, because they are deletions in the turns log. The caller passes the time, so a scan of the same
-//! log at the same time finds the same turns. Banks under a hold are left out. Turns that are durable but not extracted
+//! log at the same time finds the same turns. What a hold covers is left out. Turns that are durable but not extracted
 //! yet are not seen: a later scan finds them.
 
 use crate::log_events;
@@ -152,7 +152,7 @@ impl<'r> RetentionRunner<'r> {
         Ok(self.forgets.begin(bank, turns, now_ms, Some(rule.clone()))?.written)
     }
 
-    /// The banks of a partition of the memory that a rule covers and no hold covers.
+    /// The banks of a partition of the memory that a rule covers and no hold covers whole.
     fn banks(&self, partition: u32) -> Result<BTreeSet<Bank>, PipelineError> {
         let mut banks = BTreeSet::new();
         // This reads no record.
@@ -162,7 +162,8 @@ impl<'r> RetentionRunner<'r> {
         };
         self.log.live_records(partition, &[], &mut note, &mut |_| ControlFlow::Continue(()))?;
         let settings = self.forgets.settings;
-        banks.retain(|bank| settings.hold_of(bank).is_none() && self.rules.iter().any(|rule| rule.covers(bank)));
+        let is_held = |bank: &Bank| settings.holds_of(bank).any(|hold| hold.select.is_none());
+        banks.retain(|bank| !is_held(bank) && self.rules.iter().any(|rule| rule.covers(bank)));
         Ok(banks)
     }
 
@@ -178,10 +179,17 @@ impl<'r> RetentionRunner<'r> {
             }
         }
         let mut times = AppendTimes::of(self.log, &bank);
+        // What a hold covers counts among what a rule keeps, but does not go.
+        let mut stay = BTreeSet::new();
+        for select in self.forgets.settings.holds_of(&bank).filter_map(|hold| hold.select.as_ref()) {
+            let selection = select.compile().map_err(|problem| PipelineError::Select { problem })?;
+            stay.extend(held.iter().filter(|held| selection.takes(&held.turn)).map(|held| held.turn.turn.clone()));
+        }
         let (mut named, mut by_rule) = (BTreeSet::new(), Vec::new());
         for (index, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.covers(&bank)) {
             let turns = outlived(rule, &held, &imported, now_ms, &mut |offset| times.at(offset))?;
-            let turns: BTreeSet<String> = turns.into_iter().filter(|turn| named.insert(turn.clone())).collect();
+            let turns: BTreeSet<String> =
+                turns.into_iter().filter(|turn| !stay.contains(turn) && named.insert(turn.clone())).collect();
             if !turns.is_empty() {
                 by_rule.push((RetentionRule::at(index, rule), turns));
             }

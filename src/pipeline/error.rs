@@ -38,7 +38,7 @@ pub enum PipelineError {
         bank: Bank,
         /// The banks that the hold covers, as the pipeline file names them.
         by: String,
-        /// Why, in parentheses after a space; empty where the file gives no reason.
+        /// The turn, where the hold covers only some, and why; empty where the file gives no reason.
         reason: String,
     },
     /// What forgetting records about its operations cannot be read or written.

@@ -31,6 +31,15 @@ pub struct StoredTurn {
     pub stored: Option<StoredTimes>,
 }
 
+impl StoredTurn {
+    /// Its place in a list: by time, and those of one moment as they arrived, as far as that is known: of turns that were
+    /// stored in the same millisecond, an edited one comes last.
+    #[must_use]
+    pub fn place(&self) -> impl Ord + Copy + '_ {
+        (self.turn.time, self.stored.map(|stored| stored.first_ms), self.offset, self.turn.turn.as_str())
+    }
+}
+
 /// A version of a turn, as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnVersion {
@@ -62,7 +71,7 @@ pub fn turns_that_pass(
     cancellation: &Cancellation,
 ) -> Result<Vec<StoredTurn>, PipelineError> {
     let partition = partition_of(bank, log.partitions());
-    let mut found: HashMap<String, (u32, StoredTurn)> = HashMap::new();
+    let mut found: HashMap<String, StoredTurn> = HashMap::new();
     let (mut problem, mut ended) = (None, Ok(()));
     let all = &mut |_: &[u8], _| true;
     log.live_records(partition, &MemoryKey::prefix(bank), all, &mut |record| {
@@ -77,10 +86,10 @@ pub fn turns_that_pass(
                 return ControlFlow::Break(());
             }
         };
-        for (ordinal, held) in turns {
+        for held in turns {
             // Of two records that hold a turn, the later one says what it is.
             if passes(&held) {
-                found.insert(held.turn.turn.clone(), (ordinal, held));
+                found.insert(held.turn.turn.clone(), held);
             } else {
                 found.remove(&held.turn.turn);
             }
@@ -91,11 +100,9 @@ pub fn turns_that_pass(
     if let Some((offset, problem)) = problem {
         return Err(PipelineError::Quarantined { bank: bank.clone(), partition, offset, problem });
     }
-    let mut turns: Vec<(u32, StoredTurn)> = found.into_values().collect();
-    turns.sort_by(|(ordinal, a), (other, b)| {
-        (a.turn.time, ordinal, &a.turn.turn).cmp(&(b.turn.time, other, &b.turn.turn))
-    });
-    Ok(turns.into_iter().map(|(_, turn)| turn).collect())
+    let mut turns: Vec<StoredTurn> = found.into_values().collect();
+    turns.sort_by(|a, b| a.place().cmp(&b.place()));
+    Ok(turns)
 }
 
 /// How many turns of a bank have an id that holds a phone number or a mail address, as earlier builds stored it. Reads
@@ -114,24 +121,26 @@ pub fn count_plain_ids(log: &dyn Log, bank: &Bank, cancellation: &Cancellation) 
             return ControlFlow::Break(());
         }
         let held = turns_of_record(record).into_iter().flatten();
-        ids.extend(held.map(|(_, held)| held.turn.turn.clone()).filter(|id| holds_contact(id)));
+        ids.extend(held.map(|held| held.turn.turn.clone()).filter(|id| holds_contact(id)));
         ControlFlow::Continue(())
     })?;
     ended?;
     Ok(ids.len() as u64)
 }
 
-/// The turns that a memory record holds, each with its position in its session. Deleted turns, and turns that the
-/// record holds only as context, are left out.
+/// The turns that a memory record holds. Deleted turns, and turns that it holds only as context, are left out.
 ///
 /// # Errors
 /// Why the record cannot be read.
-pub fn turns_of_record(record: &LogRecord) -> Result<impl Iterator<Item = (u32, StoredTurn)>, String> {
+pub fn turns_of_record(record: &LogRecord) -> Result<impl Iterator<Item = StoredTurn>, String> {
     let turns = turns_of(record.value.as_deref().unwrap_or_default())?.into_iter();
     let recorded_ms = record.append_ms;
     let held = turns.filter(|turn| !turn.context && !turn.deleted);
-    Ok(held.map(move |WindowTurn { turn, ordinal, source_offset: offset, stored, .. }| {
-        (ordinal, StoredTurn { turn, offset, recorded_ms, stored })
+    Ok(held.map(move |WindowTurn { turn, source_offset: offset, stored, .. }| StoredTurn {
+        turn,
+        offset,
+        recorded_ms,
+        stored,
     }))
 }
 

@@ -25,7 +25,8 @@
 //! - `memory`: a memory that stays open; `background_tasks`: its threads; `status`: its state.
 //! - `erasing`, `explaining`: what an open memory forgets for good, and explains.
 //! - `profile`: what persons said that lasts, with `latest_sessions`.
-//! - `turn_locator`: pages of a bank's turns; `verdict_reader`: verdicts that other instances write.
+//! - `turn_locator`: pages of a bank's turns; `metadata_reader`: the metadata of quoted turns;
+//!   `verdict_reader`: verdicts that other instances write.
 //! - `pipeline_driver`: the same, call by call, for single commands, the evaluation and the tests.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
 
@@ -40,6 +41,7 @@ mod maintenance;
 mod memory;
 #[cfg(test)]
 mod memory_tests;
+mod metadata_reader;
 mod pipeline_driver;
 mod profile;
 #[cfg(test)]
@@ -56,6 +58,7 @@ pub use maintenance::{
 };
 #[cfg(feature = "kafka")]
 pub use maintenance::{replace_record, unreadable_records};
+pub use metadata_reader::MetadataReader;
 pub use pipeline::PipelineError;
 pub use pipeline_driver::PipelineDriver;
 pub use profile::{ProfileQuery, profile_of};

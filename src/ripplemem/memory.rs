@@ -3,17 +3,14 @@
 //! In: turns, questions. Out: proof that turns are durable, evidence, and the problems of the background threads, as
 //! values. A write never waits for a model. Every method can be called from any thread.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
 use super::{
     PipelineDriver,
     background_tasks::BackgroundTasks,
+    metadata_reader::MetadataReader,
     profile::{ProfileQuery, profile},
     status::{MemoryEvent, MemoryStatus},
     turn_locator::{SessionSpan, TurnLocator, TurnPage, TurnPageRequest, TurnSpan},
@@ -29,7 +26,7 @@ use replica::{QueryQueue, QueryRequest, Replica};
 use sources::live::WebhookDelivery;
 use types::{
     config::{ForgetSettings, LLM, LogKind, Pipeline},
-    model::{Bank, DeadLetter, Evidence, Metadata, Profile, Selector, TurnEvent},
+    model::{Bank, DeadLetter, Evidence, Profile, Selector, TurnEvent},
 };
 
 /// A memory that stays open. The main page of this crate has an example.
@@ -42,7 +39,7 @@ pub struct Memory {
     pub(super) forget: ForgetSettings,
     /// Whether a language model extracts, in this process or another one.
     pub(super) is_read_by_model: bool,
-    pub(super) places: TurnLocator,
+    pub(super) places: Arc<TurnLocator>,
 }
 
 /// How a memory is opened.
@@ -82,7 +79,7 @@ impl Memory {
         let (replica, log) = service.replica_and_log();
         let queue = service.query_queue()?;
         let background = Some(BackgroundTasks::start(service, pipeline, &Arc::from(tell))?);
-        let (forget, places) = (pipeline.forget.clone(), TurnLocator::default());
+        let (forget, places) = (pipeline.forget.clone(), Arc::<TurnLocator>::default());
         Ok(Self {
             background,
             queue,
@@ -96,7 +93,7 @@ impl Memory {
 
     /// A memory on a log on Kafka. It does not extract; the caller makes `replica` follow the log.
     pub fn with_replica(log: Arc<dyn Log>, replica: Arc<Replica>, queue: Arc<QueryQueue>, pipeline: &Pipeline) -> Self {
-        let (forget, places) = (pipeline.forget.clone(), TurnLocator::default());
+        let (forget, places) = (pipeline.forget.clone(), Arc::<TurnLocator>::default());
         let is_read_by_model = pipeline.extract.extractor == LLM;
         Self { background: None, queue, replica, log, forget, is_read_by_model, places }
     }
@@ -184,13 +181,13 @@ impl Memory {
         erasure::forget_turns(&*self.log, &self.forget, bank, turns)
     }
 
-    /// Fails if a hold covers the bank, as [`Self::forget`] does. [`Self::put`] does not check this: a deletion that a
+    /// Fails if a hold covers one of these turns, as [`Self::forget`] does. [`Self::put`] does not check this: a deletion that a
     /// platform sends is accepted.
     ///
     /// # Errors
-    /// [`PipelineError::Held`].
-    pub fn check_hold(&self, bank: &Bank) -> Result<(), PipelineError> {
-        erasure::check_hold(&self.forget, bank)
+    /// [`PipelineError::Held`], and [`PipelineError::Log`].
+    pub fn check_holds(&self, bank: &Bank, turns: &[String]) -> Result<(), PipelineError> {
+        erasure::check_holds(&*self.log, &self.forget, bank, turns)
     }
 
     /// The turns of a bank that a selector selects, in time order, each as last edited. An empty selector selects all
@@ -240,22 +237,9 @@ impl Memory {
         self.places.by_ids(&*self.log, bank, ids)
     }
 
-    /// Adds to each excerpt of an answer the metadata of its turn, as they are now. Reads what [`Self::turns_by_ids`]
-    /// does.
-    ///
-    /// # Errors
-    /// As [`Self::turns`].
-    pub fn add_metadata(&self, evidence: &mut Evidence) -> Result<(), PipelineError> {
-        let excerpts = evidence.units.iter().flat_map(|unit| &unit.excerpts);
-        let ids: BTreeSet<String> = excerpts.map(|excerpt| excerpt.turn.clone()).collect();
-        let ids: Vec<String> = ids.into_iter().collect();
-        let held = self.turns_by_ids(&evidence.question.bank, &ids)?;
-        let metadata: BTreeMap<&str, &Metadata> =
-            held.iter().filter_map(|held| Some((held.turn.turn.as_str(), held.turn.metadata.as_ref()?))).collect();
-        for excerpt in evidence.units.iter_mut().flat_map(|unit| &mut unit.excerpts) {
-            excerpt.metadata = metadata.get(excerpt.turn.as_str()).map(|metadata| (*metadata).clone());
-        }
-        Ok(())
+    /// What adds the metadata of turns to answers.
+    pub fn metadata_reader(&self) -> MetadataReader {
+        MetadataReader::of(Arc::clone(&self.log), Arc::clone(&self.places))
     }
 
     /// A page of the turns of some banks. Reads what [`Self::turns_by_ids`] does.

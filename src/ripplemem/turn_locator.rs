@@ -98,8 +98,8 @@ pub(super) struct TurnLocator {
     pub(super) records_read: AtomicUsize,
 }
 
-/// A turn, with the index of its bank and its position in its session.
-type OrderedTurn = (usize, u32, StoredTurn);
+/// A turn, with the index of its bank.
+type TurnOfBank = (usize, StoredTurn);
 
 impl TurnLocator {
     /// A page of the turns of some banks.
@@ -115,7 +115,7 @@ impl TurnLocator {
             };
             let wanted = |place: &TurnLocation| cut.times.contains(&place.time);
             if let Some(mut turns) = self.read(log, banks, &places, wanted)? {
-                turns.retain(|(_, _, held)| cut.times.contains(&held.turn.time));
+                turns.retain(|(_, held)| cut.times.contains(&held.turn.time));
                 return Ok(cut.page(turns));
             }
         }
@@ -145,7 +145,7 @@ impl TurnLocator {
             let places = self.places(log, banks)?;
             let wanted = |place: &TurnLocation| hashes.contains(&place.id_hash);
             if let Some(turns) = self.read(log, banks, &places, wanted)? {
-                let turns = turns.into_iter().map(|(_, _, held)| held);
+                let turns = turns.into_iter().map(|(_, held)| held);
                 return Ok(turns.filter(|held| ids.contains(held.turn.turn.as_str())).collect());
             }
         }
@@ -248,8 +248,8 @@ impl TurnLocator {
                 Ok(turns) => {
                     // Most turns of a record have the session of the one before.
                     let mut last: Option<Arc<str>> = None;
-                    let place = |held: (u32, StoredTurn)| {
-                        let turn = &held.1.turn;
+                    let place = |held: StoredTurn| {
+                        let turn = &held.turn;
                         let name = turn.session.as_deref();
                         if last.as_deref() != name {
                             last = name.map(Arc::from);
@@ -293,7 +293,7 @@ impl TurnLocator {
         banks: &[Bank],
         places: &[BankLocations],
         wanted: impl Fn(&TurnLocation) -> bool,
-    ) -> Result<Option<Vec<OrderedTurn>>, PipelineError> {
+    ) -> Result<Option<Vec<TurnOfBank>>, PipelineError> {
         let mut found = Vec::new();
         for (index, (bank, records)) in banks.iter().zip(places).enumerate() {
             let partition = partition_of(bank, log.partitions());
@@ -307,12 +307,10 @@ impl TurnLocator {
                     ControlFlow::Break(())
                 })?;
                 let Some(turns) = turns else { return Ok(None) };
-                found.extend(turns.into_iter().map(|(ordinal, held)| (index, ordinal, held)));
+                found.extend(turns.into_iter().map(|held| (index, held)));
             }
         }
-        found.sort_by(|(bank, ordinal, a), (other_bank, other, b)| {
-            (a.turn.time, bank, ordinal, &a.turn.turn).cmp(&(b.turn.time, other_bank, other, &b.turn.turn))
-        });
+        found.sort_by(|(bank, a), (other, b)| (a.turn.time, bank, a.place()).cmp(&(b.turn.time, other, b.place())));
         Ok(Some(found))
     }
 
@@ -359,10 +357,10 @@ impl PageBounds {
     }
 
     /// The page, from all turns of its times.
-    fn page(&self, mut turns: Vec<OrderedTurn>) -> TurnPage {
+    fn page(&self, mut turns: Vec<TurnOfBank>) -> TurnPage {
         turns.truncate(turns.len().saturating_sub(self.left_out));
         let turns = turns.split_off(turns.len().saturating_sub(self.length));
-        TurnPage { turns: turns.into_iter().map(|(_, _, held)| held).collect(), count: self.count }
+        TurnPage { turns: turns.into_iter().map(|(_, held)| held).collect(), count: self.count }
     }
 }
 

@@ -73,6 +73,25 @@ assert [(one["event"], one["new_memory"]) for one in history] == [
 found = client.search("Where did Ann move?", filters={"user_id": "ann"})
 assert "I moved to Porto last week." in texts(found) and "I moved to Lisbon last week." not in texts(found), found
 
+# Filters: of several scopes, of metadata, in any depth; and a threshold on the scores of a search.
+def listed(filters):
+    return sorted(texts(client.get_all(filters=filters)))
+
+
+either = {"OR": [{"user_id": "ann@example.org"}, {"run_id": "trip/1"}]}
+assert listed(either) == ["I like tea.", "The ferry leaves at noon."], listed(either)
+assert listed({"user_id": {"in": ["ann@example.org", "nobody"]}}) == ["I like tea."]
+assert listed({"AND": [{"user_id": "ann"}, {"metadata": {"city": "Porto"}}]}) == ["I moved to Porto last week."]
+assert listed({"AND": [{"user_id": "ann"}, {"metadata": {"city": {"in": ["Lisbon"]}}}]}) == []
+assert listed({"AND": [{"user_id": "ann"}, {"NOT": {"metadata": {"city": "*"}}}]}) == ["Noted.", "The ferry leaves at noon."]
+assert listed({"AND": [either, {"metadata": {"k": {"ne": "w"}}}, {"metadata": {"k": "*"}}]}) == ["I like tea."]
+of_porto = {"AND": [{"user_id": "ann"}, {"metadata": {"city": {"eq": "Porto"}}}]}
+assert texts(client.search("When does the ferry leave?", filters=of_porto)) in ([], ["I moved to Porto last week."])
+ferry = client.search("When does the ferry leave?", filters=either)["results"]
+best = max(one["score"] for one in ferry)
+above = client.search("When does the ferry leave?", filters=either, threshold=best)["results"]
+assert texts({"results": above}) == [one["memory"] for one in ferry if one["score"] >= best], (ferry, above)
+
 # Users.
 users = {(one["type"], one["name"]): one["total_memories"] for one in client.users()["results"]}
 assert users == {("user", "ann"): 3, ("user", "ann@example.org"): 1, ("run", "trip/1"): 1}, users
@@ -86,10 +105,9 @@ refused(ValidationError, "every memory", lambda: client.delete_all(user_id="*"))
 assert client.get_all(filters={"user_id": "ann"})["count"] == 3, "nothing was deleted"
 
 # What cannot be the same is refused by name.
-refused(Mem0Error, "threshold", lambda: client.search("tea", filters={"user_id": "ann"}, threshold=0.3))
 refused(Mem0Error, "expiration_date", lambda: client.add("x", user_id="ann", expiration_date="2030-01-01"))
 refused(Mem0Error, "created_at", lambda: client.get_all(filters={"user_id": "ann", "created_at": {"gte": "2024-01-01"}}))
-refused(Mem0Error, "OR", lambda: client.get_all(filters={"OR": [{"user_id": "ann"}]}))
+refused(Mem0Error, "icontains", lambda: client.get_all(filters={"user_id": "ann", "metadata": {"k": {"icontains": "v"}}}))
 refused(Mem0Error, "/v1/summary/", lambda: client.get_summary(filters={"user_id": "ann"}))
 refused(MemoryNotFoundError, "no such id", lambda: client.get("0b5c1f7e-1111-4a4a-9c9c-000000000001"))
 

@@ -28,8 +28,8 @@ pub struct EvidenceCandidate {
 impl EvidenceCandidate {
     /// Quotes only the parts that a selector takes, if there is one.
     pub(super) fn narrow(&mut self, matching: Option<&MatchingParts>) {
-        let Some(taken) = matching.and_then(|matching| matching.some_of(self.unit.id)) else { return };
-        let taken: BTreeSet<usize> = taken.iter().map(|part| *part as usize).collect();
+        let Some(taken) = some_of(&self.unit, matching) else { return };
+        let taken: BTreeSet<usize> = taken.into_iter().map(|part| part as usize).collect();
         self.excerpt = Some(match &self.excerpt {
             Some(parts) => parts & &taken,
             None => taken,
@@ -37,9 +37,14 @@ impl EvidenceCandidate {
     }
 }
 
+/// The parts of a unit that a selector takes; `None` if it takes all of them, or there is none.
+pub(super) fn some_of(unit: &UnitBody, matching: Option<&MatchingParts>) -> Option<Vec<u32>> {
+    matching?.some_of(unit.id, unit.parts().len())
+}
+
 /// What an answer shows of a unit's restatement: without the parts that a selector does not take.
 pub(super) fn shown_restatement(unit: &UnitBody, matching: Option<&MatchingParts>) -> String {
-    match matching.and_then(|matching| matching.some_of(unit.id)) {
+    match some_of(unit, matching) {
         None => unit.restatement().to_owned(),
         Some(taken) => {
             let parts = taken.iter().filter_map(|part| unit.part(*part as usize));
@@ -50,9 +55,9 @@ pub(super) fn shown_restatement(unit: &UnitBody, matching: Option<&MatchingParts
 
 /// What an answer shows of a unit's sources: without the turns that a selector does not take.
 pub(super) fn shown_sources(unit: &UnitBody, matching: Option<&MatchingParts>) -> Vec<String> {
-    let taken = matching.and_then(|matching| matching.some_of(unit.id));
+    let taken = some_of(unit, matching);
     let is_shown = |source: &&str| {
-        taken.is_none_or(|taken| {
+        taken.as_ref().is_none_or(|taken| {
             taken.iter().any(|part| unit.part(*part as usize).is_some_and(|part| part.turn == *source))
         })
     };

@@ -9,7 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{EvidenceCandidate, PartShares, evidence_candidate::shown_restatement, recollection::PlannedRound};
+use super::{
+    EvidenceCandidate, PartShares,
+    evidence_candidate::{shown_restatement, some_of},
+    recollection::PlannedRound,
+};
 use crate::index::{MatchingParts, UnitBody};
 use types::model::{EdgeStep, UnitId, WalkTrace, WalkUnit, WalkUnitState};
 
@@ -62,7 +66,7 @@ pub(super) fn walk_trace(
 }
 
 fn walk_unit(state: WalkUnitState, share: Option<f64>, unit: &UnitBody, matching: Option<&MatchingParts>) -> WalkUnit {
-    let label = match matching.and_then(|matching| matching.some_of(unit.id)) {
+    let label = match some_of(unit, matching) {
         None => unit.label().to_owned(),
         Some(_) => shown_restatement(unit, matching).chars().take(LABEL).collect(),
     };

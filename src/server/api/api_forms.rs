@@ -69,7 +69,7 @@ pub struct PutTurnsResponse {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<String>,
     /// The versions that stand, by turn, of the records with a condition or with the version `next`, and of those that
-    /// are written together.
+    /// are written together; without those that are deleted for good.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, u64>,
 }

@@ -145,9 +145,9 @@ impl MemoryApi {
         if !evidence.question.metadata {
             return Ok(evidence);
         }
-        let memory = Arc::clone(&self.memory);
+        let reader = self.memory.metadata_reader();
         blocking(move || {
-            memory.add_metadata(&mut evidence)?;
+            reader.add(&mut evidence)?;
             Ok(evidence)
         })
         .await
@@ -306,13 +306,15 @@ impl MemoryApi {
         who: &Arc<Caller>,
         bank: &Bank,
         last_event_id: Option<&str>,
+        metadata: bool,
     ) -> Result<BankFollower, ApiProblem> {
         who.may_in(AccessRight::Read, bank)?;
         self.check_here(bank)?;
         let followed = while_allowed(who, AccessRight::Read, bank, self.hub.follow_bank(who, bank, last_event_id));
         let followed = self.until_service_stops(followed, || true).await??;
         // The shard may have moved meanwhile.
-        followed.map_err(|problem| self.check_here(bank).err().unwrap_or(problem))
+        let followed = followed.map_err(|problem| self.check_here(bank).err().unwrap_or(problem))?;
+        Ok(if metadata { followed.with_metadata(self.memory.metadata_reader()) } else { followed })
     }
 
     /// A share of the subscriptions, for a client that waits for news of what it follows.

@@ -24,7 +24,8 @@ use logs::{Log, LogError, VerdictReceiver, WritePosition, WriteWatch};
 use pipeline::PipelineError;
 use ripplemem::Memory;
 use types::model::{
-    Bank, ConditionalWrite, DeadLetter, MAX_GROUP, TurnDeletion, TurnEvent, WriteCondition, WriteVerdict,
+    Bank, ConditionalWrite, DeadLetter, MAX_GROUP, PERMANENT_VERSION, TurnDeletion, TurnEvent, WriteCondition,
+    WriteVerdict,
 };
 
 /// Most turns of one call.
@@ -136,7 +137,10 @@ impl MemoryApi {
         stale.extend(outdated.map(|((turn, _), _)| turn));
         for decided in verdicts.into_iter().flat_map(|verdict| verdict.written) {
             stale.extend(decided.stale.then(|| decided.turn.clone()));
-            versions.insert(decided.turn, decided.version);
+            // The version of a deletion for good is above every other, and above what many clients can read.
+            if decided.version != PERMANENT_VERSION {
+                versions.insert(decided.turn, decided.version);
+            }
         }
         let deletions = self.memory.log().deletions();
         let is_gone = |said: &RequestedTurnVersion| {
@@ -191,7 +195,7 @@ impl MemoryApi {
     }
 }
 
-/// Checks the caller's rights, and that no hold covers a bank in which something is deleted.
+/// Checks the caller's rights, and that no hold covers what is deleted.
 fn check_rights(memory: &Memory, who: &Caller, records: &[SentRecord], together: bool) -> Result<(), ApiProblem> {
     for (event, condition) in records {
         let is_deletion = matches!(event, TurnEvent::Deletion(_));
@@ -202,8 +206,13 @@ fn check_rights(memory: &Memory, who: &Caller, records: &[SentRecord], together:
             who.may_in(AccessRight::Read, event.bank())?;
         }
     }
-    let deleting = records.iter().filter(|(event, _)| matches!(event, TurnEvent::Deletion(_)));
-    Ok(deleting.map(|(event, _)| event.bank()).try_for_each(|bank| memory.check_hold(bank))?)
+    let mut deleting: BTreeMap<&Bank, Vec<String>> = BTreeMap::new();
+    for (event, _) in records {
+        if let TurnEvent::Deletion(deletion) = event {
+            deleting.entry(&deletion.bank).or_default().push(deletion.turn.clone());
+        }
+    }
+    Ok(deleting.into_iter().try_for_each(|(bank, turns)| memory.check_holds(bank, &turns))?)
 }
 
 /// Checks what is written together, and that a condition stands alone otherwise.

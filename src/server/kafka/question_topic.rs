@@ -53,7 +53,7 @@ use logs::{
 use models::embed::EmbedderPool;
 use pipeline::{Cancellation, CancellationReason, PipelineError};
 use replica::{QueryQueue, QueryRequest, Replica, refusal};
-use ripplemem::Memory;
+use ripplemem::{Memory, MetadataReader};
 use types::{
     config::{Pipeline, ShardAssignmentMode},
     model::{Bank, RefusalCode},
@@ -87,9 +87,11 @@ pub(super) fn serve_questions(
     let queue = Arc::new(QueryQueue::start(Arc::clone(replica), embedders, None, Arc::new(is_behind), threads)?);
     state.queue.get_or_init(|| Arc::downgrade(&queue));
     let (mut http, mut instance) = (None, None);
+    let mut metadata = MetadataReader::new(Arc::<KafkaLog>::clone(log));
     if !pipeline.http.listen.is_empty() {
         let memory =
             Memory::with_replica(Arc::<KafkaLog>::clone(log), Arc::clone(replica), Arc::clone(&queue), pipeline);
+        metadata = memory.metadata_reader();
         let holders = (pipeline.serve.hold == ShardAssignmentMode::Assigned).then(Arc::<ShardHolders>::default);
         let (log, memory): (Arc<dyn Log>, _) = (Arc::<KafkaLog>::clone(log), Some(Arc::new(memory)));
         let parts = ServerParts { state: Arc::clone(state), log, memory, holders: holders.clone() };
@@ -118,6 +120,7 @@ pub(super) fn serve_questions(
             replica,
             state,
             replies: &replies,
+            metadata,
             topics: &topics,
             forwarded: &forwarded,
             found,
@@ -163,6 +166,7 @@ struct QuestionTopicReader<'a> {
     replica: &'a Replica,
     state: &'a ServiceState,
     replies: &'a Arc<ReplySender>,
+    metadata: MetadataReader,
     topics: &'a ReplyTopics,
     /// The list of questions that wait until their turn is forwarded; `found` receives each once that is so.
     forwarded: &'a ForwardWaitList<'a>,
@@ -446,14 +450,17 @@ impl QuestionTopicReader<'_> {
         match question {
             Err(refusal) => self.replies.send(address, &Err(refusal)),
             Ok(question) => {
-                let replies = Arc::clone(self.replies);
+                let (replies, metadata) = (Arc::clone(self.replies), self.metadata.clone());
                 let (trace, span) = (address.trace.clone(), question_span(&question.bank, address.trace.as_ref()));
                 let asked =
                     QueryRequest { question, token: None, after, as_of, cancellation, kept: None, trace, times: None };
                 queue.submit(asked, move |result| match result {
                     // The partition was revoked; its new holder reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
-                    result => span.in_scope(|| replies.send(address, &result.map_err(|error| refusal(&error)))),
+                    result => span.in_scope(|| {
+                        let complete = result.and_then(|mut evidence| metadata.add(&mut evidence).map(|()| evidence));
+                        replies.send(address, &complete.map_err(|error| refusal(&error)));
+                    }),
                 });
             }
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::question_event_forms::StreamNotice;
 use crate::api::ApiProblem;
 use replica::{RecordChange, TurnRevision, WrittenWindow};
-use types::model::{Bank, EventTime, LogPosition, UnitId};
+use types::model::{Bank, EventTime, LogPosition, Metadata, UnitId};
 
 /// What a follower of a bank is sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,9 @@ pub struct ArrivedTurn {
     /// Whether this version deletes the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// What a program keeps beside the words, as it is when the event is sent; where the request asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
 }
 
 /// `window`: a closed window was written, for the first time or again because its turns or units changed.
@@ -155,7 +158,8 @@ impl From<RecordChange> for BankEvent {
     fn from(change: RecordChange) -> Self {
         match change {
             RecordChange::Turn(TurnRevision { turn, speaker, time, session, text, is_cut, is_deleted }) => {
-                Self::Turn(ArrivedTurn { turn, speaker, time, session, text, cut: is_cut, deleted: is_deleted })
+                let (cut, deleted) = (is_cut, is_deleted);
+                Self::Turn(ArrivedTurn { turn, speaker, time, session, text, cut, deleted, metadata: None })
             }
             RecordChange::Window(WrittenWindow { session, start, turns }) => {
                 Self::Window(ClosedWindow { session, start, turns })

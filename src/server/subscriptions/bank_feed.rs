@@ -441,7 +441,8 @@ mod tests {
     fn read(turn: &str, text: &str) -> BankEvent {
         let time = EventTime::parse("2024-05-06T09:00:00Z").unwrap();
         let (turn, session, text) = (turn.to_owned(), "s".to_owned(), text.to_owned());
-        BankEvent::Turn(ArrivedTurn { turn, speaker: "Ann".to_owned(), time, session, text, cut: true, deleted: false })
+        let (speaker, cut, deleted, metadata) = ("Ann".to_owned(), true, false, None);
+        BankEvent::Turn(ArrivedTurn { turn, speaker, time, session, text, cut, deleted, metadata })
     }
 
     fn rejected(turn: &str) -> RejectedRecord {

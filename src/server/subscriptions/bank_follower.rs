@@ -18,6 +18,8 @@ use super::{
     question_event_forms::StreamNotice,
 };
 use crate::api::{ApiProblem, ProblemCode};
+use pipeline::PipelineError;
+use ripplemem::MetadataReader;
 
 /// One follower of a bank.
 pub struct BankFollower {
@@ -26,6 +28,8 @@ pub struct BankFollower {
     standing: FollowerGuard,
     resets: u64,
     next: NextBankEvent,
+    /// Adds metadata to turns, if the follower asks for them.
+    metadata: Option<MetadataReader>,
 }
 
 /// What has to be sent.
@@ -48,7 +52,14 @@ impl BankFollower {
         let newest = feed.follow();
         let resets = newest.borrow().resets;
         let next = last_event_id.map_or(NextBankEvent::Begin, |id| NextBankEvent::Since(id.to_owned()));
-        Self { feed, newest, standing, resets, next }
+        Self { feed, newest, standing, resets, next, metadata: None }
+    }
+
+    /// The same follower, to which turns are reported with their metadata. Each is read from the log when it is sent.
+    #[must_use]
+    pub fn with_metadata(mut self, reader: MetadataReader) -> Self {
+        self.metadata = Some(reader);
+        self
     }
 
     /// Waits for the first scan; returns the problem if there is none.
@@ -73,6 +84,7 @@ impl BankFollower {
             }
             let event = self.standing.refusal().map(BankEvent::Problem).or_else(|| self.ready());
             if let Some(event) = event {
+                let event = self.complete(event).await;
                 if matches!(event, BankEvent::Problem(_)) {
                     self.next = NextBankEvent::End;
                 }
@@ -87,6 +99,25 @@ impl BankFollower {
             if waited.is_err() && self.standing.refusal().is_none() {
                 return Some(BankEvent::Quiet);
             }
+        }
+    }
+
+    /// An event with the metadata of its turn, if the follower asks for them and the turn still has its words.
+    async fn complete(&self, event: BankEvent) -> BankEvent {
+        let (BankEvent::Turn(mut turn), Some(reader)) = (event.clone(), self.metadata.clone()) else { return event };
+        if turn.deleted || turn.speaker.is_empty() {
+            return event;
+        }
+        let bank = self.feed.bank.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            turn.metadata = reader.of_turn(&bank, &turn.turn)?;
+            Ok::<_, PipelineError>(turn)
+        });
+        match read.await {
+            Ok(Ok(turn)) => BankEvent::Turn(turn),
+            Ok(Err(error)) => BankEvent::Problem(error.into()),
+            // Blocking work is only cancelled with its runtime, and nobody follows then.
+            Err(_) => event,
         }
     }
 

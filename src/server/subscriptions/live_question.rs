@@ -282,16 +282,13 @@ impl LiveQuestion {
 }
 
 /// An answer with the metadata of its turns, if its question asks for them.
-async fn with_metadata(
-    memory: &Arc<Memory>,
-    asked: Result<Evidence, PipelineError>,
-) -> Result<Evidence, PipelineError> {
+async fn with_metadata(memory: &Memory, asked: Result<Evidence, PipelineError>) -> Result<Evidence, PipelineError> {
     let mut evidence = asked?;
     if !evidence.question.metadata {
         return Ok(evidence);
     }
-    let memory = Arc::clone(memory);
-    let read = tokio::task::spawn_blocking(move || memory.add_metadata(&mut evidence).map(|()| evidence));
+    let reader = memory.metadata_reader();
+    let read = tokio::task::spawn_blocking(move || reader.add(&mut evidence).map(|()| evidence));
     // Blocking work is only cancelled with its runtime, and nobody follows then.
     read.await.map_err(|_| PipelineError::Cancelled)?
 }

@@ -139,12 +139,13 @@ async fn subscription_response(
 
 pub(super) async fn events(
     api: Arc<MemoryApi>,
-    sent: RouteRequest<[ParameterText; 2]>,
+    sent: RouteRequest<[ParameterText; 3]>,
 ) -> Result<Response, ApiProblem> {
-    let RouteRequest { who, headers, input: [bank, last] } = sent;
+    let RouteRequest { who, headers, input: [bank, last, metadata] } = sent;
     let bank = required_bank(bank, OF_BANK)?;
     let last = last_event_id(&headers).or(last);
-    Ok(event_stream::bank_events(api.follow_bank(&who, &bank, last.as_deref()).await?))
+    let metadata = metadata.map_or(Ok(false), |text| flag("metadata", &text))?;
+    Ok(event_stream::bank_events(api.follow_bank(&who, &bank, last.as_deref(), metadata).await?))
 }
 
 fn last_event_id(headers: &HeaderMap) -> ParameterText {

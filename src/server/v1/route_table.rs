@@ -253,6 +253,7 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
                      known. The header Last-Event-ID says the same.",
                     Text,
                 ),
+                optional("metadata", "Whether each turn has its metadata.", Flag),
             ],
             bank_event_responses,
             handlers::events,

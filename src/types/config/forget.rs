@@ -50,7 +50,7 @@ pub enum EditPolicy {
 }
 
 impl ForgetSettings {
-    /// Whether earlier versions of edited turns of a bank are erased: not while a hold covers it.
+    /// Whether earlier versions of edited turns of a bank are erased: not while a hold covers it, or some of its turns.
     #[must_use]
     pub fn erases_edits_of(&self, bank: &Bank) -> bool {
         self.edits == EditPolicy::Erase && self.hold_of(bank).is_none()
@@ -73,10 +73,15 @@ impl ForgetSettings {
         }
     }
 
-    /// The hold that covers a bank; `None` if its turns may be deleted.
+    /// A hold that covers a bank, or some of its turns; `None` if all of them may be deleted.
     #[must_use]
     pub fn hold_of(&self, bank: &Bank) -> Option<&LegalHoldSettings> {
         self.holds.iter().find(|hold| hold.covers(bank))
+    }
+
+    /// The holds that cover a bank, or some of its turns.
+    pub fn holds_of<'s>(&'s self, bank: &'s Bank) -> impl Iterator<Item = &'s LegalHoldSettings> {
+        self.holds.iter().filter(move |hold| hold.covers(bank))
     }
 }
 

@@ -81,7 +81,7 @@ pub struct Pipeline {
     /// Rules by which turns are deleted once they are old or many, each a table `[[retention]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retention: Vec<RetentionSettings>,
-    /// Banks in which no rule deletes anything and no request may, each a table `[[hold]]`.
+    /// Banks, or turns of them, that no rule deletes and no request may, each a table `[[hold]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hold: Vec<LegalHoldSettings>,
     /// The HTTP interface of a running service: turns in, questions answered.

@@ -62,13 +62,17 @@ pub enum RetentionTimeBasis {
     Said,
 }
 
-/// Banks in which no rule deletes anything, and no request may.
+/// Banks in which no rule deletes anything, and no request may; or some turns of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "HoldSettings")]
 pub struct LegalHoldSettings {
     /// The banks: this one and those below it, or `*` for every bank.
     pub bank: String,
+    /// Only the turns that this selector takes, such as `{ metadata = { path = ["case"], eq = 7 } }`. Dead letters, and
+    /// what edits replaced, stay in the whole bank.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selector>,
     /// Why, for those who are refused; such as the number of a case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -124,7 +128,8 @@ impl LegalHoldSettings {
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        check_bank("hold.bank", &self.bank)
+        check_bank("hold.bank", &self.bank)?;
+        self.select.as_ref().map_or(Ok(()), Selector::check).map_err(|problem| format!("hold.where: {problem}"))
     }
 }
 
@@ -165,6 +170,10 @@ mod tests {
             serde_json::to_string(&select).unwrap(),
             r#"{"kinds":["tool"],"metadata":{"path":["ttl"],"gte":1.5}}"#
         );
+        let some = "bank = \"c\"\nwhere = { metadata = { path = [\"case\"], eq = 7 } }\n";
+        let narrow = parse(&format!("[[hold]]\n{some}[[hold]]\nbank = \"*\"\nwhere = {{ all = true }}\n")).unwrap();
+        let [named, every] = [0, 1].map(|at| narrow.forget.holds[at].select.clone());
+        assert_eq!((named.is_some_and(|named| named.metadata.is_some()), every.is_some_and(|it| it.all)), (true, true));
         let every = parse("[[hold]]\nbank = \"*\"\n").unwrap();
         assert!(every.forget.hold_of(&bank("any/bank")).is_some());
     }
@@ -194,6 +203,7 @@ mod tests {
             assert!(problem.contains(named), "{keys}: {problem}");
         }
         assert!(parse("[[hold]]\nbank = \"\"\n").unwrap_err().contains("hold.bank"));
+        assert!(parse("[[hold]]\nbank = \"b\"\nwhere = {}\n").unwrap_err().contains("hold.where"));
         let kafka = "log = { kind = \"kafka\", kafka = { brokers = \"b:9092\" } }\n";
         assert!(parse(&format!("{kafka}[[retention]]\nbank = \"b\"\nkeep = {{ days = 1 }}\n")).is_ok());
         let problem = parse(&format!("{kafka}forget.edits = \"erase\"\n")).unwrap_err();

@@ -76,7 +76,9 @@ pub use selector::{CompiledSelector, MAX_SELECTED_IDS, MAX_SELECTED_NAMES, Selec
 pub use statement::{RecordStatements, Statement, StatementKind};
 pub use time::{EventTime, Interval};
 pub use turn::{Attachment, SpeakerKind, Turn};
-pub use turn_event::{ConditionalWrite, IdleMark, SessionEnd, SessionTitle, TurnChange, TurnDeletion, TurnEvent};
+pub use turn_event::{
+    ConditionalWrite, IdleMark, PERMANENT_VERSION, SessionEnd, SessionTitle, TurnChange, TurnDeletion, TurnEvent,
+};
 pub use unique_json::UniqueJson;
 pub use unit::{
     Cues, IN_PART, MemoryKey, MemoryRecord, ModelRef, SpannedText, TextFeatures, TextRange, Unit, UnitId, UnitPart,

@@ -43,6 +43,12 @@ impl PackedMetadata {
         self.0.len()
     }
 
+    /// The packed form itself.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The value at a path of field names; `None` if there is no such field.
     #[must_use]
     pub fn at(&self, path: &[String]) -> Option<PackedValue<'_>> {
@@ -69,13 +75,25 @@ fn put(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(false) => inner.push(FALSE),
         Value::Bool(true) => inner.push(TRUE),
         Value::Number(number) => {
-            let (tag, bytes) = match (number.as_i64(), number.as_u64()) {
-                (Some(signed), _) => (SIGNED, signed.to_le_bytes()),
-                (None, Some(unsigned)) => (UNSIGNED, unsigned.to_le_bytes()),
-                (None, None) => (DOUBLE, number.as_f64().unwrap_or_default().to_le_bytes()),
-            };
-            inner.push(tag);
-            inner.extend(bytes);
+            // A number takes no more bytes than it needs, so that an array of them is not larger than its JSON.
+            match (number.as_i64(), number.as_u64()) {
+                (Some(signed), _) => {
+                    inner.push(SIGNED);
+                    inner.extend(&signed.to_le_bytes()[..significant_bytes(signed)]);
+                }
+                (None, Some(unsigned)) => {
+                    inner.push(UNSIGNED);
+                    inner.extend(unsigned.to_le_bytes());
+                }
+                (None, None) => {
+                    let double = number.as_f64().unwrap_or_default();
+                    inner.push(DOUBLE);
+                    match double as f32 {
+                        single if f64::from(single) == double => inner.extend(single.to_le_bytes()),
+                        _ => inner.extend(double.to_le_bytes()),
+                    }
+                }
+            }
         }
         Value::String(text) => {
             inner.push(TEXT);
@@ -89,6 +107,12 @@ fn put(value: &Value, out: &mut Vec<u8>) {
     }
     put_length(inner.len(), out);
     out.extend(inner);
+}
+
+/// How many of its lowest bytes say what an integer is, its sign included.
+fn significant_bytes(signed: i64) -> usize {
+    let same_as_sign = (signed ^ (signed >> 63)).leading_zeros() as usize;
+    size_of::<i64>() - (same_as_sign - 1) / 8
 }
 
 /// Appends a number, seven bits a byte.
@@ -176,11 +200,18 @@ impl<'p> PackedValue<'p> {
 
     fn number(self) -> Option<ExactNumber> {
         let (tag, bytes) = self.0.split_first()?;
-        let bytes: [u8; 8] = bytes.try_into().ok()?;
         match *tag {
-            SIGNED => Some(ExactNumber::Integer(i64::from_le_bytes(bytes).into())),
-            UNSIGNED => Some(ExactNumber::Integer(u64::from_le_bytes(bytes).into())),
-            DOUBLE => Some(ExactNumber::Double(f64::from_le_bytes(bytes))),
+            SIGNED => {
+                let sign = if bytes.last()? & 0x80 == 0 { 0 } else { 0xff };
+                let mut whole = [sign; size_of::<i64>()];
+                whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
+                Some(ExactNumber::Integer(i64::from_le_bytes(whole).into()))
+            }
+            UNSIGNED => Some(ExactNumber::Integer(u64::from_le_bytes(bytes.try_into().ok()?).into())),
+            DOUBLE => Some(ExactNumber::Double(match <[u8; 4]>::try_from(bytes) {
+                Ok(single) => f32::from_le_bytes(single).into(),
+                Err(_) => f64::from_le_bytes(bytes.try_into().ok()?),
+            })),
             _ => None,
         }
     }
@@ -231,6 +262,21 @@ mod tests {
 
     fn with<R>(value: Value, then: impl FnOnce(PackedValue<'_>) -> R) -> R {
         then(packed(value).at(&["v".to_owned()]).expect("it is there"))
+    }
+
+    #[test]
+    fn numbers_take_few_bytes_and_stay_what_they_are() {
+        let around = |power: u32| [(1i128 << power) - 1, 1 << power, -(1 << power), -(1i128 << power) - 1];
+        let integers = (0..64).flat_map(around).filter_map(|number| i64::try_from(number).ok()).map(Value::from);
+        let doubles = [0.1, 1.5, -2.25, 1e300, 5e-324, f64::from(f32::MAX)].map(Value::from);
+        for number in integers.chain(doubles) {
+            assert!(with(number.clone(), |value| value.equals(&number)), "{number}");
+        }
+        for (numbers, least) in
+            [(vec![json!(12_345); 1_000], 4), (vec![json!(-7); 1_000], 3), (vec![json!(1.5); 1_000], 6)]
+        {
+            assert!(packed(numbers.into()).bytes() <= 1_000 * least + 16);
+        }
     }
 
     #[test]

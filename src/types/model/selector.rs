@@ -153,23 +153,65 @@ impl Selector {
     }
 }
 
-/// What a selector compares of a turn, besides its words.
-#[derive(Debug, Clone, Copy)]
-pub struct SelectableTurn<'t> {
+/// What a selector compares of a turn. Only what a condition needs is asked for, since each may lie elsewhere in memory.
+pub trait SelectableTurn {
     /// Its id.
-    pub turn: &'t str,
+    fn turn(&self) -> &str;
     /// Who said it.
-    pub speaker: &'t str,
+    fn speaker(&self) -> &str;
     /// What the speaker is ([`Turn::speaker_kind`]).
-    pub kind: Option<SpeakerKind>,
+    fn kind(&self) -> Option<SpeakerKind>;
     /// When it was said, in milliseconds since 1970.
-    pub unix_ms: i64,
+    fn unix_ms(&self) -> i64;
     /// Its session.
-    pub session: Option<&'t str>,
+    fn session(&self) -> Option<&str>;
     /// Its thread.
-    pub thread: Option<&'t str>,
+    fn thread(&self) -> Option<&str>;
     /// Its metadata.
-    pub metadata: Option<&'t PackedMetadata>,
+    fn metadata(&self) -> Option<&PackedMetadata>;
+    /// Its words, each caption apart.
+    fn texts(&self) -> Vec<Cow<'_, str>>;
+}
+
+/// A turn as it was sent, with its metadata packed if they are compared.
+struct SentTurn<'t> {
+    turn: &'t Turn,
+    metadata: Option<PackedMetadata>,
+}
+
+impl SelectableTurn for SentTurn<'_> {
+    fn turn(&self) -> &str {
+        &self.turn.turn
+    }
+
+    fn speaker(&self) -> &str {
+        &self.turn.speaker
+    }
+
+    fn kind(&self) -> Option<SpeakerKind> {
+        self.turn.speaker_kind()
+    }
+
+    fn unix_ms(&self) -> i64 {
+        self.turn.time.unix_ms
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.turn.session.as_deref()
+    }
+
+    fn thread(&self) -> Option<&str> {
+        self.turn.thread.as_deref()
+    }
+
+    fn metadata(&self) -> Option<&PackedMetadata> {
+        self.metadata.as_ref()
+    }
+
+    fn texts(&self) -> Vec<Cow<'_, str>> {
+        let captions = self.turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
+        std::iter::once(self.turn.text.as_str()).chain(captions).map(Cow::Borrowed).collect()
+    }
 }
 
 /// A selector whose names were brought into the form in which they are compared.
@@ -193,35 +235,21 @@ impl CompiledSelector {
     #[must_use]
     pub fn takes(&self, turn: &Turn) -> bool {
         let metadata = self.select.metadata.as_ref().and(turn.metadata.as_ref()).map(PackedMetadata::of);
-        let compared = SelectableTurn {
-            turn: &turn.turn,
-            speaker: &turn.speaker,
-            kind: turn.speaker_kind(),
-            unix_ms: turn.time.unix_ms,
-            session: turn.session.as_deref(),
-            thread: turn.thread.as_deref(),
-            metadata: metadata.as_ref(),
-        };
-        self.takes_said(&compared, self.names(&turn.speaker), || {
-            let captions = turn.attachments.iter().filter_map(|attachment| attachment.caption.as_deref());
-            std::iter::once(turn.text.as_str()).chain(captions).map(Cow::Borrowed).collect()
-        })
+        self.takes_turn(&SentTurn { turn, metadata }, |speaker| self.names(speaker))
     }
 
-    /// Whether a turn with these words, each caption apart, is selected. `names_speaker` says whether the selector
-    /// [names](Self::names) its speaker. The words are only asked for if names that they may mention decide.
+    /// Whether a turn is selected, where `names` says whether the selector [names](Self::names) its speaker. The speaker
+    /// and the words are only asked for if they decide.
     #[must_use]
-    pub fn takes_said<'t>(
-        &self,
-        turn: &SelectableTurn<'_>,
-        names_speaker: bool,
-        texts: impl FnOnce() -> Vec<Cow<'t, str>>,
-    ) -> bool {
+    pub fn takes_turn(&self, turn: &impl SelectableTurn, names: impl FnOnce(&str) -> bool) -> bool {
         if self.select.all {
             return true;
         }
         let names_people = !self.speakers.is_empty() || self.mentions.is_some();
-        self.takes_unnamed(turn) && (!names_people || names_speaker || self.is_mentioned(texts))
+        self.takes_unnamed(turn)
+            && (!names_people
+                || (!self.speakers.is_empty() && names(turn.speaker()))
+                || self.is_mentioned(|| turn.texts()))
     }
 
     /// Whether a speaker is among its speakers.
@@ -237,17 +265,17 @@ impl CompiledSelector {
     }
 
     /// Whether a turn is selected, apart from who said it and whom it mentions.
-    fn takes_unnamed(&self, turn: &SelectableTurn<'_>) -> bool {
+    fn takes_unnamed(&self, turn: &impl SelectableTurn) -> bool {
         let Selector { since, until, session, session_prefix, thread, kinds, metadata, .. } = &self.select;
-        let at = turn.unix_ms;
-        (self.ids.is_empty() || self.ids.contains(turn.turn))
-            && since.is_none_or(|since| at >= since.unix_ms)
-            && until.is_none_or(|until| at < until.unix_ms)
-            && session.as_deref().is_none_or(|session| turn.session == Some(session))
-            && session_prefix.as_deref().is_none_or(|start| turn.session.is_some_and(|name| name.starts_with(start)))
-            && thread.as_deref().is_none_or(|thread| turn.thread == Some(thread))
-            && (kinds.is_empty() || turn.kind.is_some_and(|kind| kinds.contains(&kind)))
-            && metadata.as_ref().is_none_or(|condition| condition.takes(turn.metadata))
+        // In the order of what it takes to find them.
+        metadata.as_ref().is_none_or(|condition| condition.takes(turn.metadata()))
+            && since.is_none_or(|since| turn.unix_ms() >= since.unix_ms)
+            && until.is_none_or(|until| turn.unix_ms() < until.unix_ms)
+            && (kinds.is_empty() || turn.kind().is_some_and(|kind| kinds.contains(&kind)))
+            && session.as_deref().is_none_or(|session| turn.session() == Some(session))
+            && session_prefix.as_deref().is_none_or(|start| turn.session().is_some_and(|name| name.starts_with(start)))
+            && thread.as_deref().is_none_or(|thread| turn.thread() == Some(thread))
+            && (self.ids.is_empty() || self.ids.contains(turn.turn()))
     }
 
     /// Whether a turn's words, or those of its attachments, contain a name from `mentions`.

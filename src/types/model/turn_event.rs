@@ -190,6 +190,9 @@ pub struct TurnDeletion {
     pub version: u64,
 }
 
+/// The version of a deletion for good: no version is greater.
+pub const PERMANENT_VERSION: u64 = u64::MAX;
+
 impl TurnDeletion {
     /// A deletion for good: no later version restores the turn.
     #[must_use]
@@ -199,7 +202,7 @@ impl TurnDeletion {
 }
 
 fn final_version() -> u64 {
-    u64::MAX
+    PERMANENT_VERSION
 }
 
 fn null_as_final<'de, D: Deserializer<'de>>(version: D) -> Result<u64, D::Error> {

@@ -11,6 +11,7 @@ use crate::index::{
     units::{
         association_score::{NameKey, name_key},
         live_unit::{LiveUnit, PartRows, PartVectors},
+        turn_facts::TurnFacts,
         unit_body::{PartBody, UnitBody},
     },
 };
@@ -68,6 +69,10 @@ pub(in crate::index) struct IndexedPart {
     pub is_by_assistant: bool,
     /// Whether an assistant, a tool or a bot said it.
     pub is_by_program: bool,
+    /// Whether it repeats the restatement of its unit, not the words of a turn.
+    pub is_restated: bool,
+    /// What selectors compare of its turn besides; here as well as at the unit, because it is read for every part.
+    pub facts: Option<Arc<TurnFacts>>,
     /// Its slot in the candidate index, if there is one.
     pub slot: Cell<PartSlot>,
 }
@@ -95,6 +100,8 @@ impl IndexedPart {
             is_passage: part.range.is_some(),
             is_by_assistant: part.kind == Some(SpeakerKind::Assistant),
             is_by_program: !matches!(part.kind, None | Some(SpeakerKind::Person)),
+            is_restated: unit.body.is_restated(),
+            facts: unit.facts_of(part.turn).cloned(),
             slot: Cell::new(NONE),
         }
     }

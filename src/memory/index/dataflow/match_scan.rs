@@ -3,13 +3,15 @@
 //! In: a selector, the parts of a bank in order. Out: which parts of which units it takes. It may pause after any unit;
 //! the result does not depend on where.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, slice::from_ref};
 
 use crate::index::{
     candidates::indexed_part::PartKey,
     matching_parts::MatchingParts,
     probes::MatchProbe,
     ranking::bank_parts::BankParts,
+    units::{selectable_part::SelectablePart, turn_facts::TurnFacts},
+    vectors::kernel::{self, AHEAD},
     work_budget::{MATCHED_PART, WorkBudget},
 };
 use types::model::CompiledSelector;
@@ -68,15 +70,28 @@ impl MatchScan {
                 named
             }
         };
+        let ahead = |times: usize| bank.after(*last).skip(times * AHEAD).map(|(_, part)| part);
+        let mut fetched = (ahead(3), ahead(2), ahead(1));
         for (key, indexed) in bank.after(*last) {
             if allowance.is_spent() {
                 return None;
             }
             allowance.spend(MATCHED_PART);
             *last = Some(*key);
-            if key.part == 0 {
-                let unit = &indexed.unit;
-                found.add(unit.id, unit.matching_parts(select, turn_texts, &mut names), unit.body.parts().len());
+            // Each lies elsewhere in memory, behind the one before.
+            fetched.0.next().into_iter().for_each(|part| kernel::fetch_ahead(from_ref(&**part)));
+            let facts = fetched.1.next().and_then(|part| part.facts.as_deref());
+            facts.into_iter().for_each(|facts| kernel::fetch_ahead(from_ref(facts)));
+            fetched.2.next().and_then(|part| part.facts.as_deref()).into_iter().for_each(TurnFacts::fetch_metadata);
+            let (unit, part) = (&*indexed.unit, key.part as usize);
+            let is_taken = if indexed.is_restated {
+                SelectablePart::takes_all_sources(select, unit, turn_texts, &mut names)
+            } else {
+                let facts = indexed.facts.as_deref();
+                select.takes_turn(&SelectablePart::new(unit, part, facts, turn_texts), &mut names)
+            };
+            if is_taken {
+                found.add(key.unit, key.part);
             }
         }
         Some(std::mem::take(found))

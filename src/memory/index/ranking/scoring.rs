@@ -300,12 +300,14 @@ impl FamiliarityScan {
 
     /// Finds the parts that are ranked; `None` if the allowance is spent before the end.
     fn match_parts(&mut self, matching: &MatchingParts, bank: &BankParts, allowance: &mut WorkBudget) -> Option<()> {
+        let mut ahead = bank.after(self.last_matched).skip(AHEAD);
         for (key, indexed) in bank.after(self.last_matched) {
             if allowance.is_spent() {
                 return None;
             }
             allowance.spend(MATCHED_PART);
             self.last_matched = Some(*key);
+            ahead.next().into_iter().for_each(|(_, part)| kernel::fetch_ahead(from_ref(&**part)));
             if matching.takes(key.unit, key.part) {
                 self.matched.0 += 1;
                 self.matched.1 += u64::from(indexed.text_bytes);

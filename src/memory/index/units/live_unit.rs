@@ -3,24 +3,21 @@
 //! In: [`MemoryRecord`]s. Out: keyed [`RecordUnits`]s. A key is ordered by its bank first, so that a bank's entries are
 //! together in every arrangement.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     association_score::{CueSet, TimelinePosition},
-    turn_facts::{TurnFactTable, TurnFacts, named_session},
-    unit_body::{PartBody, UnitBody},
+    turn_facts::{TurnFactTable, TurnFacts},
+    unit_body::UnitBody,
 };
 use crate::index::{
     memory_footprint::COUNTS_BYTES,
     profile::live_statement::LiveStatement,
     vectors::unit_vector_rows::{UnitVectorRows, VectorRows},
 };
-use types::model::{
-    BankKey, CompiledSelector, MemoryKey, MemoryRecord, Score, SelectableTurn, Statement, Unit, UnitId, UnitPart,
-    Vector, WindowState,
-};
+use types::model::{BankKey, MemoryKey, MemoryRecord, Score, Statement, Unit, UnitId, UnitPart, Vector, WindowState};
 
 /// A unit of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -129,63 +126,12 @@ impl LiveUnit {
         (!facts.is_empty() && facts != self.facts).then(|| Self { facts, ..self.clone() })
     }
 
-    /// Which of its parts are of turns that a selector takes, where `turn_texts` has the text of each turn whose
-    /// passages are in several units, and `names` says whether the selector names a speaker. Those of a restated memory
-    /// are taken together, if all of its sources are.
-    pub(in crate::index) fn matching_parts(
-        &self,
-        select: &CompiledSelector,
-        turn_texts: &HashMap<String, String>,
-        names: &mut impl FnMut(&str) -> bool,
-    ) -> Vec<u32> {
-        let body = &self.body;
-        if body.is_restated() {
-            let only = body.part(0);
-            let mut takes = |(at, source): (usize, &str)| {
-                let own = only.as_ref().filter(|part| part.turn == source);
-                self.takes_turn(select, source, at, own, turn_texts, names)
-            };
-            return if body.sources().enumerate().all(&mut takes) { vec![0] } else { Vec::new() };
+    /// What is known of a turn besides, if it is one of its sources.
+    pub(in crate::index) fn facts_of(&self, turn: &str) -> Option<&Arc<TurnFacts>> {
+        if self.facts.is_empty() {
+            return None;
         }
-        let at_source = |turn: &str| body.sources().position(|source| source == turn).unwrap_or(usize::MAX);
-        let parts = (0..).zip(body.parts());
-        let taken = parts.filter(|(_, part)| {
-            self.takes_turn(select, part.turn, at_source(part.turn), Some(part), turn_texts, names)
-        });
-        taken.map(|(at, _)| at).collect()
-    }
-
-    /// Whether a selector takes a turn: the source at an index, of which this may be a part.
-    fn takes_turn(
-        &self,
-        select: &CompiledSelector,
-        turn: &str,
-        source: usize,
-        part: Option<&PartBody<'_>>,
-        turn_texts: &HashMap<String, String>,
-        names: &mut impl FnMut(&str) -> bool,
-    ) -> bool {
-        let facts = self.facts.get(source).and_then(Option::as_deref);
-        let said = facts.and_then(|facts| facts.said.as_deref());
-        let (speaker, kind, unix_ms) = match (said, part) {
-            (Some(said), _) => (&*said.speaker, said.kind, said.unix_ms),
-            (None, Some(part)) => (part.speaker, part.kind, part.said_at.unix_ms),
-            // Nothing is known of it, so nothing can be said of it.
-            (None, None) => return false,
-        };
-        let [session, thread] = match facts {
-            Some(facts) => [facts.session.as_deref(), facts.thread.as_deref()],
-            None => named_session(self.body.session()),
-        };
-        let metadata = facts.and_then(|facts| facts.metadata.as_ref());
-        let compared = SelectableTurn { turn, speaker, kind, unix_ms, session, thread, metadata };
-        select.takes_said(&compared, names(speaker), || match (said, part) {
-            (Some(said), _) => said.texts(),
-            (None, part) => {
-                let whole = turn_texts.get(turn).map(String::as_str);
-                whole.or(part.map(|part| part.text)).map(Cow::Borrowed).into_iter().collect()
-            }
-        })
+        self.facts.get(self.body.sources().position(|source| source == turn)?)?.as_ref()
     }
 
     /// The vector that edges compare.

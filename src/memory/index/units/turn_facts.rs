@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::index::memory_footprint::COUNTS_BYTES;
+use crate::index::{memory_footprint::COUNTS_BYTES, vectors::kernel};
 use types::model::{MemoryRecord, PackedMetadata, SpeakerKind, Turn, WindowTurn};
 
 /// The names of extractors whose units hold what was said, in front of a version.
@@ -62,6 +62,11 @@ impl TurnFacts {
         let name = |name: &Option<String>| name.as_deref().map(Box::from);
         let metadata = turn.metadata.as_ref().map(PackedMetadata::of);
         Some(Self { session: name(&turn.session), thread: name(&turn.thread), metadata, said })
+    }
+
+    /// Has the processor fetch the metadata ([`kernel::fetch_ahead`]).
+    pub(in crate::index) fn fetch_metadata(&self) {
+        kernel::fetch_ahead(self.metadata.as_ref().map(PackedMetadata::as_bytes).unwrap_or_default());
     }
 
     /// Its bytes in memory.
