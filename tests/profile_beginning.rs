@@ -173,7 +173,7 @@ fn a_follower_gets_the_profile_now_and_after_each_change() {
     let third = next();
     assert_eq!(texts(&third), ["I live in Rome."]);
     let version = third["version"].as_str().unwrap();
-    // Whoever comes back with a version waits for another one.
+    // A client that comes back with a version waits for another one.
     let path = |version: &str, wait: u32| format!("/v1/profile?bank=home&last_event_id={version}&wait_ms={wait}");
     assert_eq!(texts(&service.get(&path(second["version"].as_str().unwrap(), 60_000))), ["I live in Rome."]);
     assert_eq!(service.get(&path(version, 50))["version"], version);
