@@ -14,6 +14,8 @@ use super::{
 use crate::{index::ProfileLine, language::token_count::count_tokens};
 use types::model::{EventTime, LaterStatement, LatestSession, StatedLine, Statement, StatementKind};
 
+/// Once so many lines did not fit, the rest are left out uncounted: a page costs what it shows, not what the bank holds.
+const MAX_MISSES: usize = 32;
 /// Sessions have at most this part of the tokens.
 const SESSION_SHARE_DIVISOR: usize = 4;
 
@@ -67,6 +69,10 @@ pub fn profile_page(
     let mut page = ProfilePage::default();
     let mut kind = None;
     for line in stated {
+        if page.left_out >= MAX_MISSES {
+            page.left_out += 1;
+            continue;
+        }
         let mut more = String::new();
         if kind != Some(line.kind) {
             let gap = if page.text.is_empty() { "" } else { "\n" };
