@@ -245,11 +245,14 @@ async def resources(server):
         assert json.loads(read.contents[0].text) == {"bank": "a/b", "units": 1, "edges": 0}, read
         templates = (await client.list_resource_templates()).resource_templates
         expected = ["ripplemem://banks/{+bank}", "ripplemem://banks/{+bank}{?question,asked_at,asker}"]
+        expected.append("ripplemem://profiles/{+bank}{?person}")
         assert [one.uri_template for one in templates] == expected, templates
         read = await client.read_resource("ripplemem://banks/a/b?question=Who%20keeps%20bees%3F")
         found = json.loads(read.contents[0].text)
         assert found["bank"] == "a/b" and "I keep bees." in found["context"] and found["supported"], read
-        missing = ["ripplemem://banks/nobody", "ripplemem://banks/../me", "file:///etc/passwd"]
+        read = await client.read_resource("ripplemem://profiles/a/b?person=Nobody")
+        assert json.loads(read.contents[0].text)["text"] == "", read
+        missing = ["ripplemem://profiles/../me", "ripplemem://banks/nobody", "ripplemem://banks/../me", "file:///etc/passwd"]
         missing += ["ripplemem://banks/me?question=", "ripplemem://banks/me?x=y"]
         read = await client.read_resource("ripplemem://banks/nobody?question=Bees%3F")
         assert "holds nothing" in json.loads(read.contents[0].text)["notice"], read
