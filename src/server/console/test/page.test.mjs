@@ -418,7 +418,7 @@ test("a line of a profile leads to its turn, and goes with it while it is looked
   await put.getByRole("button", { name: "Put" }).click();
   await page.locator(".turn-list li", { hasText: "I live in Bergen." }).waitFor();
   await page.goto(`${CONSOLE}/console/#/profile?${HARBOUR}`);
-  const line = page.locator(".profile li", { hasText: "I live in Bergen." });
+  const line = page.locator(".profile section[aria-label=Facts] li", { hasText: "I live in Bergen." });
   await line.getByRole("button", { name: "Its turn" }).click();
   await accessible(page);
   await line.getByRole("button", { name: "Forget …" }).click();
