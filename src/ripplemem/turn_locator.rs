@@ -218,7 +218,7 @@ impl TurnLocator {
             let places = self.places(log, banks)?;
             let wanted = |place: &TurnLocation| is_asked(place.session.as_deref(), place.time);
             if let Some(turns) = self.read(log, banks, &places, wanted)? {
-                let turns = turns.into_iter().map(|(_, _, held)| held);
+                let turns = turns.into_iter().map(|(_, held)| held);
                 return Ok(turns.filter(|held| is_asked(held.turn.session.as_deref(), held.turn.time)).collect());
             }
         }

@@ -14,7 +14,8 @@ use super::{
 use crate::{index::ProfileLine, language::token_count::count_tokens};
 use types::model::{EventTime, LaterStatement, LatestSession, StatedLine, Statement, StatementKind};
 
-/// Once so many lines did not fit, the rest are left out uncounted: a page costs what it shows, not what the bank holds.
+/// Once this number of lines did not fit, the rest are left out uncounted: a page costs what it shows, not what the
+/// bank holds.
 const MAX_MISSES: usize = 32;
 /// Sessions have at most this part of the tokens.
 const SESSION_SHARE_DIVISOR: usize = 4;
