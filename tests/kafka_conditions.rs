@@ -93,7 +93,7 @@ fn of_two_instances_that_race_for_a_version_exactly_one_wins() {
 }
 
 /// Turns are replaced together on a condition, again and again, until the process is killed. Then all of them say the
-/// same, nothing that was acknowledged is missing, and a condition on what stands still decides.
+/// same, nothing that was acknowledged is missing, and a condition on the version that stands decides as before.
 #[test]
 fn a_kill_leaves_no_part_of_a_group_with_a_condition() {
     let _turn = turn();
