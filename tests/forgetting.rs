@@ -342,7 +342,7 @@ fn what_is_left_of_an_operation_is_found_by_its_fingerprints() {
 /// In the past, too; but not without the setting, and not in a bank that is held.
 #[test]
 fn what_edits_replaced_is_erased_where_the_settings_say_so() {
-    let hold = LegalHoldSettings { bank: "b".to_owned(), reason: None };
+    let hold = LegalHoldSettings { bank: "b".to_owned(), select: None, reason: None };
     for (edits, holds) in [(EditPolicy::Erase, vec![]), (EditPolicy::Keep, vec![]), (EditPolicy::Erase, vec![hold])] {
         let erases = edits == EditPolicy::Erase && holds.is_empty();
         let home = tempfile::tempdir().unwrap();

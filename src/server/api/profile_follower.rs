@@ -101,7 +101,7 @@ impl MemoryApi {
         }
         // A problem of the request is an answer, and no event.
         self.profile(who, show.clone()).await?;
-        let bank = self.follow_bank(who, &show.bank, None).await?;
+        let bank = self.follow_bank(who, &show.bank, None, false).await?;
         let (api, who) = (Arc::clone(self), Arc::clone(who));
         Ok(ProfileFollower { api, who, show, bank, version, has_changed: false, has_ended: false })
     }
