@@ -9,7 +9,7 @@ BINARY := target/debug/ripplemem
 TEST_QWEN3 := cargo test --locked -p ripplemem-models --features qwen3 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test release dist check-dist dev console typescript test-typescript test-frameworks test-data test-model bench bench-http setup check up down model model-real model-real-down
+.PHONY: demo test release dist check-dist dev console typescript test-typescript test-agents test-frameworks test-data test-model bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, language models and buckets, which a first look does not need. On a terminal it goes
 # on to serve the samples, for a browser. What it compiles, `make test` uses.
@@ -52,6 +52,11 @@ typescript:
 
 test-typescript: setup
 	RIPPLEMEM_RUNTIMES=all cargo test --locked --test ripplemem typescript_client -- --nocapture
+
+# The whole loop of hooks with every coding agent that npm can install, against a scripted model (docs/coding-agents.md).
+# `make test` runs it with Claude Code and Codex.
+test-agents: setup
+	RIPPLEMEM_AGENTS=all cargo test --locked --test ripplemem coding_agents -- --nocapture
 
 # The adapters of agent frameworks (docs/frameworks.md), each in an environment of its own, at the lowest and the newest
 # version; NAMES="langgraph google-adk" chooses some. `make test` runs LangGraph and OpenAI Agents at the newest.

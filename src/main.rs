@@ -28,6 +28,10 @@ struct CliArgs {
 
 fn main() -> ExitCode {
     terminal::begin_process();
+    if cli::run_if_hook() {
+        // At once: a thread of the hook may still wait for something.
+        std::process::exit(0);
+    }
     if let Some(place) = std::env::args().nth(1).and_then(|command| cli::missing_command_hint(&command)) {
         terminal::say(&place);
         return ExitCode::from(2);
@@ -46,5 +50,9 @@ fn main() -> ExitCode {
 
 /// Whether a command runs until it is stopped.
 fn is_service(command: &cli::CliCommand) -> bool {
-    matches!(command, cli::CliCommand::Run(_) | cli::CliCommand::Serve(_) | cli::CliCommand::Mcp(_))
+    match command {
+        cli::CliCommand::Run(_) | cli::CliCommand::Serve(_) | cli::CliCommand::Mcp(_) => true,
+        cli::CliCommand::Agents(agents) => agents.is_service(),
+        _ => false,
+    }
 }

@@ -12,6 +12,7 @@ mod bucket_process;
 mod buckets;
 mod chat_kafka;
 mod chat_samples;
+mod coding_agents;
 mod compare;
 mod conditional_writes;
 mod console;

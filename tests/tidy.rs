@@ -96,6 +96,7 @@ fn rooms_import_in_the_datas_direction() {
                 ("lone_surrogates", &[]),
                 ("month_names", &[]),
                 ("null_fields", &[]),
+                ("recall_tag", &[]),
                 ("record_value", &["model"]),
                 ("shrinkable_collection", &[]),
                 ("sync", &[]),

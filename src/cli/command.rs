@@ -5,18 +5,18 @@
 
 /// Defines `CliCommand` from a list of commands.
 macro_rules! commands {
-    ($($(#[$feature:meta])? $file:ident :: $arguments:ident => $command:ident),+ $(,)?) => {
+    ($($(#[cfg($feature:meta)])? $(#[command($about:meta)])? $file:ident :: $arguments:ident => $command:ident),+ $(,)?) => {
         /// What the process is asked to do.
         #[derive(clap::Subcommand)]
         pub(crate) enum CliCommand {
-            $($(#[$feature])? $command($file::$arguments)),+
+            $($(#[cfg($feature)])? $(#[command($about)])? $command($file::$arguments)),+
         }
 
         impl CliCommand {
             /// Runs the command to its end.
             pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
                 match self {
-                    $($(#[$feature])? Self::$command(command) => command.run()),+
+                    $($(#[cfg($feature)])? Self::$command(command) => command.run()),+
                 }
             }
         }

@@ -67,6 +67,7 @@ mod token;
 mod turns;
 mod validate;
 
+pub(crate) use agents::run_if_hook;
 pub(crate) use other_program::missing_command_hint;
 #[cfg(feature = "otlp")]
 pub(crate) use otlp::{end as end_spans, layer as spans};
@@ -78,7 +79,8 @@ command::commands! {
     run::RunArgs => Run,
     serve::ServeArgs => Serve,
     ingest::IngestArgs => Ingest,
-    agents::AgentPauseArgs => Agents,
+    #[command(visible_alias = "agent")]
+    agents::AgentOrderArgs => Agents,
     ask::AskArgs => Ask,
     explain::ExplainArgs => Explain,
     profile::ProfileArgs => Profile,

@@ -55,7 +55,7 @@ pub use format::{SourceFormat, TurnSourceOpener};
 pub use formats::{AGENTS, AUTO, FORMATS, format, format_names, open, open_as};
 pub use jsonl::JsonlSource;
 pub use summary::{BankSummary, SourceSummary};
-pub use transcripts::AgentPauses;
+pub use transcripts::{AgentPauses, DirectoryBank, bank_of_directory};
 pub use trimmed_text::{TrimmedKind, TrimmedText};
 pub use turn_queue::{TurnQueue, text_of};
 pub use turn_source::{SourceBatch, SourceCounts, SourceProgress, TurnSource};

@@ -16,6 +16,7 @@
 //! | [`month_names`] | Which month does an English word name? |
 //! | [`lone_surrogates`] | What happens to a lone surrogate in JSON? |
 //! | [`record_value`] | What does the value of a memory record say, or why can it not be read? |
+//! | [`recall_tag`] | How is what a coding agent was given told from what was said? |
 //! | [`null_fields`] | What does null mean in an optional field? |
 //! | [`chunked_map`] | How are many entries kept in order in little memory? |
 //! | [`shrinkable_collection`] | How does a collection avoid taking much more memory than it needs? |
@@ -28,6 +29,7 @@ pub mod lone_surrogates;
 pub mod model;
 pub mod month_names;
 pub mod null_fields;
+pub mod recall_tag;
 pub mod record_value;
 pub mod schema;
 pub mod shrinkable_collection;

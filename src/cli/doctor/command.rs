@@ -11,6 +11,7 @@ use types::config::{LogKind, Pipeline};
 
 use super::{
     broker::broker,
+    coding_agents::coding_agents,
     disk_and_network::{addresses, directory},
     finding::{DoctorFinding, FindingState},
     machine::{open_files, processor, program},
@@ -49,6 +50,7 @@ fn findings(pipeline: &Pipeline) -> Vec<DoctorFinding> {
     findings.extend(language_model(pipeline));
     findings.extend(directory(&pipeline.log.directory));
     findings.extend(addresses(pipeline));
+    findings.extend(coding_agents());
     if pipeline.log.kind == LogKind::Kafka {
         findings.push(broker(pipeline));
     }

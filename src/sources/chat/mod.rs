@@ -64,7 +64,7 @@ pub(crate) use positional_ids::PositionalIds;
 pub(crate) use record_check::{LIST, NUMBER, OBJECT, RecordForm, TEXT, TRUTH, UnreadFields};
 #[cfg(test)]
 pub(crate) use rendered_item::{items_of, lines_of};
-pub(crate) use routing::names_conversation;
+pub(crate) use routing::{names_conversation, project_bank};
 pub(crate) use shared_file::{media_kind, shared_file};
 pub(crate) use time_ordered_reader::{TimeOrderedReader, UnorderedReader};
 pub(crate) use time_sorter::{SortedRecords, TimeSorter, TimedRecord};

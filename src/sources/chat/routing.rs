@@ -231,6 +231,14 @@ pub(crate) fn names_conversation(word: &str, id: &str, name: &str) -> bool {
     word == id.to_lowercase() || word == name || bare == name
 }
 
+/// The bank of a transcript's project, as a source with this template gives it.
+///
+/// # Errors
+/// [`SourceError::Settings`] when the template does not form a valid bank name.
+pub(crate) fn project_bank(template: &str, project: &Conversation) -> Result<Bank, SourceError> {
+    BankTemplate::parse(template)?.bank(project, &project.name)
+}
+
 /// A bank name with placeholders.
 struct BankTemplate {
     parts: Vec<TemplatePart>,

@@ -29,6 +29,7 @@ use types::{
         Attachment, Bank, DeadLetter, EventTime, IdSalt, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, Metadata,
         SpeakerKind, Turn, TurnDeletion, TurnEvent,
     },
+    recall_tag::session_mark,
 };
 
 /// The end of a text that was cut.
@@ -222,6 +223,7 @@ impl TurnMaker {
         let texts = [
             ("agent", Some(message.agent.clone())),
             ("project", Some(project.name.clone())),
+            ("session", Some(session_mark(&message.agent, &message.thread))),
             ("directory", message.directory.as_ref().map(cut)),
             ("branch", message.branch.as_ref().map(cut)),
             ("model", message.model.as_ref().map(cut)),

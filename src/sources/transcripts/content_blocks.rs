@@ -4,6 +4,7 @@
 //! counted by its kind, and one of a kind that is not known by its name.
 
 use serde_json::Value;
+use types::recall_tag::without_tagged;
 
 use super::{
     findings::{Findings, kind},
@@ -47,7 +48,14 @@ fn of_block(words: &mut String, block: &Value, role: TranscriptRole, found: &mut
 /// Adds a text to the words, without what a program put into a person's.
 pub(super) fn add(words: &mut String, text: &str, role: TranscriptRole, found: &mut Findings) {
     match role {
-        TranscriptRole::Assistant => join(words, text.trim()),
+        TranscriptRole::Assistant => match without_tagged(text) {
+            // It repeats what a hook gave it: that is remembered already.
+            Some(rest) => {
+                found.not_talk(kind::HOOK);
+                join(words, rest.trim());
+            }
+            None => join(words, text.trim()),
+        },
         TranscriptRole::Person => {
             let typed = typed(text);
             typed.injected.into_iter().for_each(|kind| found.not_talk(kind));

@@ -2,12 +2,15 @@
 //!
 //! In: the text of a message with the role of a person. Out: what the person typed, and which kind of text stood in its
 //! place if nothing is left. Knows passages by their tags. What a hook injected is known also where its end was cut
-//! off; a person who names another tag loses no words. Never changes other words.
+//! off, and what our own hook gave also where its beginning was; a person who names another tag loses no words. Never
+//! changes other words.
+
+use types::recall_tag::without_tagged;
 
 use super::findings::kind;
 
 /// Passages that stand in front of a person's words or behind them, by tag, with their kind.
-const PASSAGES: [(&str, &str); 13] = [
+const PASSAGES: [(&str, &str); 12] = [
     ("system-reminder", kind::NOTE),
     ("system_reminder", kind::NOTE),
     ("ide_opened_file", kind::ENVIRONMENT),
@@ -19,7 +22,6 @@ const PASSAGES: [(&str, &str); 13] = [
     ("current_datetime", kind::ENVIRONMENT),
     ("hook_context", kind::HOOK),
     ("user-prompt-submit-hook", kind::HOOK),
-    ("ripplemem", kind::HOOK),
     ("task-notification", kind::NOTE),
 ];
 
@@ -56,7 +58,14 @@ pub(super) struct TypedText {
 /// Takes everything out of a text that a program put into it.
 pub(super) fn typed(text: &str) -> TypedText {
     let mut injected = Vec::new();
-    let mut words = text.to_owned();
+    // Our own first: what a hook gave may stand inside another passage.
+    let mut words = match without_tagged(text) {
+        Some(rest) => {
+            injected.push(kind::HOOK);
+            rest
+        }
+        None => text.to_owned(),
+    };
     for (tag, kind) in PASSAGES {
         while let Some(rest) = without(&words, tag, kind == kind::HOOK) {
             words = rest;
@@ -112,6 +121,8 @@ mod tests {
             ("<system-reminder>x</system-reminder>\nSix <b>knots</b>.", "Six <b>knots</b>.", &[kind::NOTE]),
             ("<hook_context>a</hook_context>\n\nSix.<hook_context>b</hook_context>", "Six.", &[kind::HOOK; 2]),
             ("Six.\n<ripplemem>cut in half", "Six.", &[kind::HOOK]),
+            ("in half</ripplemem>\nSix.", "Six.", &[kind::HOOK]),
+            ("<hook_context><ripplemem>a</ripplemem></hook_context>Six.", "Six.", &[kind::HOOK; 2]),
             ("What does <system-reminder> do?", "What does <system-reminder> do?", &[]),
             ("<command-name>/compact</command-name>", "", &[kind::COMMAND]),
             ("  [Request interrupted by user for tool use]", "", &[kind::INTERRUPT]),

@@ -10,7 +10,7 @@
 //! makes turns of all of them in one way. `transcript_file` gives lines and values, `file_names` their names,
 //! `findings` takes what is found, `content_blocks` reads the words of blocks, `kept_branch` says which messages of a
 //! tree count, `injected_text` takes out of a person's words what programs put into them, `project` names the project of
-//! a directory, `project_choice` says which projects are read, `known_messages` knows copies, and
+//! a directory and `project_bank` its bank, `project_choice` says which projects are read, `known_messages` knows copies, and
 //! `tool_calls` writes calls of tools as one line. `agents` reads all programs of a home directory, whose places are in
 //! `agent_places`, `pauses` keeps when nothing is read, and `followed_home` reads what changes there.
 
@@ -41,6 +41,7 @@ mod pauses;
 mod pi;
 mod program;
 mod project;
+mod project_bank;
 mod project_choice;
 mod qwen_code;
 mod sillytavern;
@@ -75,6 +76,7 @@ pub(super) use librechat::FORMAT as LIBRECHAT;
 pub(super) use open_webui::FORMAT as OPEN_WEBUI;
 pub use pauses::AgentPauses;
 pub(super) use pi::FORMAT as PI;
+pub use project_bank::{DirectoryBank, bank_of_directory};
 pub(super) use qwen_code::FORMAT as QWEN_CODE;
 pub(super) use sillytavern::FORMAT as SILLYTAVERN;
 pub(super) use transcript_reader::{DEFAULT_BANK, DEFAULT_REDACTION};

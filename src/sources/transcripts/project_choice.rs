@@ -89,7 +89,7 @@ impl ProjectChoice {
     }
 
     /// Whether a directory or one above it has the mark.
-    fn is_marked(&mut self, directory: &str) -> bool {
+    pub(super) fn is_marked(&mut self, directory: &str) -> bool {
         if let Some(known) = self.marks.get(directory) {
             return *known;
         }
