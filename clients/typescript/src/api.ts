@@ -529,6 +529,8 @@ export interface components {
             cut?: boolean;
             /** @description Whether this version deletes the turn. */
             deleted?: boolean;
+            /** @description What a program keeps beside the words, as it is when the event is sent; where the request asks for it. */
+            metadata?: components["schemas"]["Metadata"] | null;
             /** @description The session that it lies in. */
             session: string;
             /** @description Who said it; empty if a later version was read. */
@@ -2652,7 +2654,7 @@ export interface components {
             turns: number;
             /**
              * @description The versions that stand, by turn, of the records with a condition or with the version `next`, and of those that
-             *     are written together.
+             *     are written together; without those that are deleted for good.
              */
             versions?: {
                 [key: string]: number;
@@ -3184,6 +3186,8 @@ export interface operations {
                 bank: string;
                 /** @description The id of the last progress that was received: what happened since is sent, where it is still known. The header Last-Event-ID says the same. */
                 last_event_id?: string;
+                /** @description Whether each turn has its metadata. */
+                metadata?: "true" | "false" | "1" | "0";
             };
             header?: never;
             path?: never;
