@@ -143,14 +143,19 @@ pub fn settings_of(program: AgentProgram, place: &ProgramHome<'_>, own: &OwnComm
             command.extend(OwnCommands::mcp_arguments(program).as_array().cloned().unwrap_or_default());
             let server = json!({"type": "local", "command": command, "enabled": true});
             vec![
-                whole(folder.join("plugin/ripplemem.js"), "a plugin that calls the hook", opencode_plugin(own), false),
+                whole(
+                    folder.join("plugin/ripplemem.js"),
+                    "a plugin that calls the hook",
+                    opencode_plugin(&own.program),
+                    false,
+                ),
                 tools(settings, &["mcp"], server),
             ]
         }
         AgentProgram::Pi => {
             let folder = moved("PI_CODING_AGENT_DIR", ".pi/agent");
             let path = folder.join("extensions/ripplemem.ts");
-            vec![whole(path, "an extension that calls the hook", pi_extension(own), false)]
+            vec![whole(path, "an extension that calls the hook", pi_extension(&own.program), false)]
         }
         AgentProgram::Cline => {
             let script = |event: &str| {

@@ -38,7 +38,7 @@ impl HookCall {
     pub fn read(program: AgentProgram, event: &str, input: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(input).ok()?;
         let text = |names: &[&str]| names.iter().find_map(|name| value.get(name)?.as_str()).map(str::to_owned);
-        // A subagent has its own orders; what it is given would be charged to nobody's question.
+        // A subagent has its own orders, which no person wrote.
         if text(&["agent_id", "parentSessionId"]).is_some_and(|id| !id.is_empty()) {
             return None;
         }

@@ -9,7 +9,7 @@ use jsonc_parser::{
 };
 use serde_json::Value;
 
-use crate::settings_file::SettingsError;
+use crate::settings_error::SettingsError;
 
 /// An entry of ours.
 #[derive(Debug, Clone, PartialEq)]

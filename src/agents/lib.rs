@@ -1,4 +1,4 @@
-//! Coding agents: what their settings say, what their hooks are told, and what a session is given.
+//! Coding agents: what their settings say, what their hooks read, and what a session is given.
 //!
 //! In: the bytes of a program's settings, what a hook got on stdin, what a memory answered. Out: settings with our
 //! entries and without them, an answer that the program understands, and what a session was given. Pure: reads no file,
@@ -9,7 +9,8 @@
 //!   is asked.
 //! - `recalled`: what a memory answered, `given`: what a session was given, `given_text`: what of the one is new in the
 //!   other, as text within the program's limit.
-//! - `entries`: our entries in each program's settings; `settings_file`: one file before and after; `json_settings`,
+//! - `entries`: our entries in each program's settings; `settings_file`: one file before and after, with
+//!   `settings_error`; `json_settings`,
 //!   `toml_settings`, `yaml_settings`: editing that keeps the rest as it is; `plugins`: files that are ours alone.
 
 mod entries;
@@ -22,6 +23,7 @@ mod plugins;
 mod program;
 mod question;
 mod recalled;
+mod settings_error;
 mod settings_file;
 mod toml_settings;
 mod yaml_settings;
@@ -34,4 +36,5 @@ pub use hook_call::{HookCall, HookMoment};
 pub use program::{AgentProgram, TextLimit, text_mark};
 pub use question::question_of;
 pub use recalled::{RecalledPassage, RecalledProfile, RecalledTurns};
-pub use settings_file::{SettingsError, SettingsFile, SettingsForm};
+pub use settings_error::SettingsError;
+pub use settings_file::{SettingsFile, SettingsForm};

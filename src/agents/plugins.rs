@@ -1,21 +1,19 @@
 //! Files that are ours alone, for programs whose hooks are programs of their own.
 //!
-//! In: the commands that call us. Out: a plugin, an extension or a script that only calls our hook: what it does is in
+//! In: the path of our program. Out: a plugin, an extension or a script that only calls our hook: what it does is in
 //! the hook. None of them ever fails or makes its program wait for longer than the hook's time.
-
-use crate::entries::OwnCommands;
 
 const OPENCODE: &str = include_str!("plugin_opencode.js");
 const PI: &str = include_str!("extension_pi.ts");
 
 /// The plugin of opencode.
-pub(crate) fn opencode_plugin(own: &OwnCommands) -> String {
-    with_program(OPENCODE, own)
+pub(crate) fn opencode_plugin(program: &str) -> String {
+    with_program(OPENCODE, program)
 }
 
 /// The extension of Pi.
-pub(crate) fn pi_extension(own: &OwnCommands) -> String {
-    with_program(PI, own)
+pub(crate) fn pi_extension(program: &str) -> String {
+    with_program(PI, program)
 }
 
 /// The script of Cline. A hook that fails says nothing, and its exit code is 0.
@@ -23,8 +21,8 @@ pub(crate) fn cline_script(line: &str) -> String {
     format!("#!/bin/sh\n# Written by `ripplemem agents install cline`.\n{line} || true\n")
 }
 
-fn with_program(text: &str, own: &OwnCommands) -> String {
-    text.replace("\"RIPPLEMEM\"", &serde_json::Value::from(own.program.as_str()).to_string())
+fn with_program(text: &str, program: &str) -> String {
+    text.replace("\"RIPPLEMEM\"", &serde_json::Value::from(program).to_string())
 }
 
 #[cfg(test)]
@@ -33,8 +31,8 @@ mod tests {
 
     #[test]
     fn a_plugin_names_the_program_as_a_text() {
-        let own = OwnCommands { program: r#"C:\a "b"\ripplemem.exe"#.to_owned() };
-        for text in [opencode_plugin(&own), pi_extension(&own)] {
+        let program = r#"C:\a "b"\ripplemem.exe"#;
+        for text in [opencode_plugin(program), pi_extension(program)] {
             assert!(text.contains(r#""C:\\a \"b\"\\ripplemem.exe""#), "{text}");
             assert!(!text.contains("\"RIPPLEMEM\""));
         }

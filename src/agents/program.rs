@@ -1,6 +1,6 @@
 //! The programs that a memory can be given to.
 //!
-//! In: a name. Out: how the program is called, which of its moments a hook is told of, how much it takes, and what its
+//! In: a name. Out: how the program is called, at which of its moments it calls a hook, how much it takes, and what its
 //! user has to do. To add a program, add it here, its entries in `entries`, and where its hook speaks another form, in
 //! `hook_call` and `hook_answer`.
 
@@ -189,7 +189,7 @@ impl AgentProgram {
         self.facts().label
     }
 
-    /// The moments that a hook is told of, by the program's names.
+    /// The moments at which it calls a hook, by the program's names.
     #[must_use]
     pub fn events(self) -> &'static [&'static str] {
         self.facts().events

@@ -3,24 +3,12 @@
 //! In: the file's text, or nothing where there is no file. Out: the text afterwards, or nothing where no file is left.
 //! Never changes what is not ours.
 
-use thiserror::Error;
-
 use crate::{
     json_settings::{self, JsonEntry},
+    settings_error::SettingsError,
     toml_settings::{self, TomlTable},
     yaml_settings::{self, YamlLines},
 };
-
-/// Why a file stays as it is.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum SettingsError {
-    /// It cannot be read as what it is.
-    #[error("it cannot be read: {0}")]
-    Text(String),
-    /// It is read, but has no place for an entry.
-    #[error("{0}")]
-    Form(&'static str),
-}
 
 /// A file with entries of ours.
 #[derive(Debug, Clone, PartialEq)]

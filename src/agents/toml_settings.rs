@@ -5,7 +5,7 @@
 use serde_json::Value;
 use toml_edit::{DocumentMut, Item, Table};
 
-use crate::settings_file::SettingsError;
+use crate::settings_error::SettingsError;
 
 /// A table of ours, `[PARENT.NAME]`, whose whole content is ours.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@
 //! name, between two comments that mark them, or without them. A mapping that is written in braces is left alone, since
 //! no line can be put into it.
 
-use crate::settings_file::SettingsError;
+use crate::settings_error::SettingsError;
 
 const BEGIN: &str = "# ripplemem: begin";
 const END: &str = "# ripplemem: end";

@@ -26,7 +26,7 @@ use super::{
 use memory::index::{ChoiceChanges, RecordKey};
 use types::{
     config::ForgetSettings,
-    model::{Bank, BankKey, MemoryKey, MemoryRecord},
+    model::{Bank, BankKey, MemoryKey, MemoryRecord, SessionTitle},
 };
 
 /// A segment is closed once its rows exceed this many bytes.
@@ -429,8 +429,16 @@ impl SnapshotWriter {
 
     fn remove_rows(&mut self, head: &RowHead<'_>, old: &LiveRow) {
         self.has_rows = true;
+        let session = &head.key.window.session.0;
         for turn in old.turns() {
             self.bytes += self.turns.removed(head, turn);
+            // No deletion names a title: it goes with its record.
+            if session == SessionTitle::RESERVED {
+                let (bank, turn) = (head.key.bank.clone(), turn.to_owned());
+                let title =
+                    DeletedTurn { bank: bank.clone(), turn: turn.clone(), session: session.clone(), ordinal: 0 };
+                self.deleted.insert((bank, turn), title);
+            }
         }
         for unit in old.units() {
             let width = self.manifest.dimensions;

@@ -1,6 +1,6 @@
 //! Starts the service where no systemd does.
 //!
-//! In: a service that is away. Out: a process of its own, detached from whoever starts it. Hooks of many sessions start
+//! In: a service that is away. Out: a process of its own, detached from the one that starts it. Hooks of many sessions start
 //! one, not many: the start leaves a mark, and the service itself holds a lock.
 
 use std::{

@@ -53,10 +53,10 @@ function memoryOf(bank, address = url) {
 const wrapped = (model, memory, options = {}) =>
   wrapLanguageModel({ model, middleware: memoryMiddleware(memory, { speaker: "Ann", ...options }) });
 const sent = (model, n = -1) => [...model.doGenerateCalls, ...model.doStreamCalls].at(n).prompt;
-const held = async (bank) => {
-  // Lists have what an answer reflects.
-  await memoryOf(bank).ask("Who?");
-  const { turns } = await memoryOf(bank).turns({}, { order: "oldest", limit: 100 });
+const held = async (bank, memory = memoryOf(bank)) => {
+  // Lists have what an answer reflects, and the one who wrote knows how far that must go.
+  await memory.ask("Who?", { bank });
+  const { turns } = await memory.turns({}, { order: "oldest", limit: 100, bank });
   return turns.map(({ speaker, text }) => `${speaker}: ${text}`);
 };
 
@@ -142,7 +142,7 @@ async function again() {
   const other = freshBank("other");
   const ripplemem = { bank: other, session: "t", speaker: "Bob" };
   await generateText({ model: wrapped(modelOf(reply("Hi.")), memoryOf(bank)), prompt: "Hello.", providerOptions: { ripplemem } });
-  assert.deepEqual(await held(other), ["Bob: Hello.", "Assistant: Hi."]);
+  assert.deepEqual(await held(other, memoryOf(bank)), ["Bob: Hello.", "Assistant: Hi."]);
 }
 
 /** The model recalls and remembers by itself; what it recalled does not become the metadata of its answer. */
