@@ -81,7 +81,7 @@ impl GivenTurns {
             let bytes = self.kept.get(&key).copied().max(self.passing.get(&key).copied()).unwrap_or_default();
             bytes > 0 && bytes * 100 >= words.len() * MOST_OF_IT
         };
-        !was_given(key(turn, None)) && !(from.is_some() && was_given(key(turn, from)))
+        !(was_given(key(turn, None)) || from.is_some() && was_given(key(turn, from)))
     }
 
     /// Notes that words of a turn were given.

@@ -102,7 +102,7 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
                 reply_to: (n == 1).then(|| names(0)),
                 attachments,
                 metadata: (n == 1).then(|| Metadata::from_json(r#"{"a":[1.0,"kite"]}"#)).flatten(),
-                recall: n != 1 || version % 2 == 0,
+                recall: n != 1 || version.is_multiple_of(2),
             };
             WindowTurn {
                 turn: Arc::new(turn),

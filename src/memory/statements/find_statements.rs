@@ -157,7 +157,7 @@ impl LineReader<'_> {
         let bytes = |range: Range<usize>| {
             let range = range.start..trimmed_end(tokens, &range);
             let (first, last) = (tokens.get(range.start)?, tokens.get(range.end.checked_sub(1)?)?);
-            (first.range.start < last.range.end).then(|| first.range.start..last.range.end)
+            (first.range.start < last.range.end).then_some(first.range.start..last.range.end)
         };
         let words = |range: Range<usize>| sentence.get(bytes(range)?);
         let empty = |(name, words): &(String, Vec<String>)| {

@@ -39,7 +39,7 @@ pub(super) fn own_lines(text: &str, table: &PhraseTable) -> Vec<Range<usize>> {
         if line.starts_with("    ") || line.starts_with('\t') || names_a_speaker(trimmed, table) {
             continue;
         }
-        let body = trimmed.trim_start_matches(|c: char| matches!(c, '-' | '*' | '+' | '•' | '#' | ' '));
+        let body = trimmed.trim_start_matches(['-', '*', '+', '•', '#', ' ']);
         let number = body.len() - body.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let body = match body.get(number..) {
             Some(rest)

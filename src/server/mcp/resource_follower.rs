@@ -56,7 +56,7 @@ impl FollowedResource {
                 let subscribe = SubscribeRequest { last_event_id: last, ..question.clone() };
                 LocalFollower::Question(api.subscribe(who, subscribe).await?)
             }
-            Self::Profile(show) => LocalFollower::Profile(api.follow_profile(who, show.clone(), last).await?),
+            Self::Profile(show) => LocalFollower::Profile(Box::new(api.follow_profile(who, show.clone(), last).await?)),
         })
     }
 
@@ -80,7 +80,7 @@ impl FollowedResource {
 /// A follower of the memory in this process.
 enum LocalFollower {
     Question(QuestionSubscriber),
-    Profile(ProfileFollower),
+    Profile(Box<ProfileFollower>),
 }
 
 /// One question or profile that is followed.

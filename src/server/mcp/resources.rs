@@ -55,7 +55,7 @@ pub(super) enum ResourceAddress {
     /// How much a bank holds.
     Bank(Bank),
     /// What can be followed.
-    Followed(FollowedResource),
+    Followed(Box<FollowedResource>),
 }
 
 impl ResourceAddress {
@@ -92,7 +92,7 @@ impl ResourceAddress {
         }
         let text = text.ok_or_else(forms)?;
         let question = Question { asked_at, asker, ..Question::new(bank, text) };
-        Ok(Self::Followed(FollowedResource::Question(SubscribeRequest::of(question))))
+        Ok(Self::Followed(Box::new(FollowedResource::Question(SubscribeRequest::of(question)))))
     }
 
     /// The profile of a bank, or with `?person=` of one of its speakers; `rest` is the address without its beginning.
@@ -107,7 +107,7 @@ impl ResourceAddress {
                 return Err(format!("{address}: person is given twice"));
             }
         }
-        Ok(Self::Followed(FollowedResource::Profile(show)))
+        Ok(Self::Followed(Box::new(FollowedResource::Profile(show))))
     }
 
     /// Reads the address of what can be followed.
@@ -116,7 +116,7 @@ impl ResourceAddress {
     /// What is wrong with the address, for the client.
     pub(super) fn followed(address: &str) -> Result<FollowedResource, String> {
         match Self::parse(address)? {
-            Self::Followed(resource) => Ok(resource),
+            Self::Followed(resource) => Ok(*resource),
             Self::Bank(bank) => {
                 Err(format!("{address}: follow a question, {PREFIX}{bank}?question=TEXT, or {PROFILES}{bank}"))
             }
@@ -150,16 +150,18 @@ pub(super) async fn read(
             let counts = calls.counts(&offer.who, bank).await.map_err(|e| missing(e.to_string()))?;
             serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
         }
-        ResourceAddress::Followed(FollowedResource::Profile(show)) => {
-            let shown = calls.profile_of(show, offer).await.map_err(|e| missing(e.to_string()))?;
-            shown.structured.to_string()
-        }
-        ResourceAddress::Followed(FollowedResource::Question(question)) => {
-            let SubscribeRequest { bank, text, asked_at, asker, .. } = question;
-            let ask = QuestionInput { asked_at, asker, bank: Some(bank), ..QuestionInput::of(text) };
-            let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
-            recalled.structured.to_string()
-        }
+        ResourceAddress::Followed(resource) => match *resource {
+            FollowedResource::Profile(show) => {
+                let shown = calls.profile_of(show, offer).await.map_err(|e| missing(e.to_string()))?;
+                shown.structured.to_string()
+            }
+            FollowedResource::Question(question) => {
+                let SubscribeRequest { bank, text, asked_at, asker, .. } = question;
+                let ask = QuestionInput { asked_at, asker, bank: Some(bank), ..QuestionInput::of(text) };
+                let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
+                recalled.structured.to_string()
+            }
+        },
     };
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, address).with_mime_type(JSON)]))
 }
