@@ -11,15 +11,14 @@ use std::{sync::Arc, time::Instant};
 mod figures;
 use figures::{median, percentile};
 use memory::{
-    index::{ChangeListeners, ProfileProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle, person_key},
-    recall::{ProfileChoice, RecallModels, RulesPlanner, profile_page, recollect},
+    index::{ProfileProbe, RecordKey, RecordLoad, RecordUnits, ShardHandle, person_key},
+    recall::{ProfileChoice, profile_page},
     statements::{find_statements, record_statements},
 };
-use types::{
-    config::Pipeline,
-    model::{Bank, EventTime, Language, ModelRef, Question, Score, Turn},
-};
+use types::model::{Bank, EventTime, Language, Turn};
+mod asked_shard;
 mod synthetic;
+use asked_shard::{ask, shard};
 use synthetic::{DIMENSIONS, record, unit};
 
 #[global_allocator]
@@ -42,7 +41,7 @@ fn main() {
     let mut times: [Vec<f64>; 3] = Default::default();
     for i in 0..ROUNDS + 3 {
         let found = [
-            ask(&memory, &bank, size, i),
+            ask(&memory, &bank, size, i, None),
             show(&memory, &bank, Some("ann"), MOST_TOKENS),
             show(&memory, &bank, None, usize::MAX),
         ];
@@ -79,20 +78,6 @@ fn main() {
     }
 }
 
-/// Milliseconds of a question, and how many units it quotes.
-fn ask(memory: &ShardHandle, bank: &Bank, size: usize, i: usize) -> (f64, usize) {
-    let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
-    let asked = unit(bank, size, (i * 7_919) % size);
-    let question = Question::new(bank.clone(), format!("What of {}?", asked.restatement));
-    let model = ModelRef { name: "bench".to_owned(), hash: "0".to_owned() };
-    let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| asked.vector.clone()).collect());
-    let models = RecallModels { embed: &mut embed, model: &model, rerank: None };
-    let planner = RulesPlanner::new(&pipeline.model());
-    let started = Instant::now();
-    let evidence = recollect(memory, models, &question, &planner, &pipeline.recall).expect("an answer");
-    (started.elapsed().as_secs_f64() * 1e3, evidence.units.len())
-}
-
 /// Milliseconds of a profile, and how many lines it has.
 fn show(memory: &ShardHandle, bank: &Bank, person: Option<&str>, most_tokens: usize) -> (f64, usize) {
     let now = EventTime::new(1_700_000_000_000, 0).expect("a time");
@@ -102,11 +87,6 @@ fn show(memory: &ShardHandle, bank: &Bank, person: Option<&str>, most_tokens: us
     let lines = memory.profile(probe).expect("lines").value;
     let page = profile_page(&lines, Vec::new(), &choice);
     (started.elapsed().as_secs_f64() * 1e3, page.lines.len())
-}
-
-fn shard() -> ShardHandle {
-    let settings = Pipeline::parse("version = 1").expect("the defaults are valid").memory;
-    ShardHandle::start(&settings, Score::from_f64(0.75), ChangeListeners::default()).expect("a shard")
 }
 
 /// Loads turns that state something each; returns the bytes of their statements in records.

@@ -5,20 +5,16 @@
 //! of the machine meets all of them. Then the bytes in memory of what conditions read of a turn.
 #![allow(clippy::print_stdout)]
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::{median, percentile};
-use memory::{
-    index::{ChangeListeners, RecordKey, RecordLoad, RecordUnits, ShardHandle},
-    recall::{RecallModels, RulesPlanner, recollect},
-};
-use types::{
-    config::Pipeline,
-    model::{Bank, Metadata, ModelRef, Question, Score, Selector, Turn},
-};
+use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardHandle};
+use types::model::{Bank, Metadata, Selector, Turn};
+mod asked_shard;
 mod synthetic;
+use asked_shard::{ask, shard};
 use synthetic::{DIMENSIONS, record, unit};
 
 #[global_allocator]
@@ -77,25 +73,6 @@ fn main() {
 fn below(n: usize) -> Selector {
     let condition = serde_json::from_str(&format!(r#"{{"path":["n"],"lt":{n}}}"#)).expect("a condition");
     Selector { metadata: Some(condition), ..Selector::default() }
-}
-
-/// Milliseconds of a question, and how many units it quotes.
-fn ask(memory: &ShardHandle, bank: &Bank, size: usize, i: usize, select: Option<Selector>) -> (f64, usize) {
-    let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
-    let asked = unit(bank, size, (i * 7_919) % size);
-    let question = Question { select, ..Question::new(bank.clone(), format!("What of {}?", asked.restatement)) };
-    let model = ModelRef { name: "bench".to_owned(), hash: "0".to_owned() };
-    let mut embed = |texts: &[&str]| Ok(texts.iter().map(|_| asked.vector.clone()).collect());
-    let models = RecallModels { embed: &mut embed, model: &model, rerank: None };
-    let planner = RulesPlanner::new(&pipeline.model());
-    let started = Instant::now();
-    let evidence = recollect(memory, models, &question, &planner, &pipeline.recall).expect("an answer");
-    (started.elapsed().as_secs_f64() * 1e3, evidence.units.len())
-}
-
-fn shard() -> ShardHandle {
-    let settings = Pipeline::parse("version = 1").expect("the defaults are valid").memory;
-    ShardHandle::start(&settings, Score::from_f64(0.75), ChangeListeners::default()).expect("a shard")
 }
 
 fn load(memory: &ShardHandle, bank: &Bank, size: usize, metadata: impl Fn(usize) -> Option<Metadata>) {

@@ -187,9 +187,9 @@ fn what_is_selected_is_forgotten_over_http_by_a_topic_and_after_a_kill() {
 
 /// What metadata select is out of lists and answers with the answer to the request, and then no live record holds it.
 #[test]
-fn what_is_selected_by_metadata_is_hidden_at_once_and_nulled() {
+fn what_is_selected_by_metadata_is_hidden_at_once_and_in_no_last_record() {
     let _turn = turn();
-    let name = "kafka_forgetting::what_is_selected_by_metadata_is_hidden_at_once_and_nulled";
+    let name = "kafka_forgetting::what_is_selected_by_metadata_is_hidden_at_once_and_in_no_last_record";
     let Some(broker) = Broker::shared(name) else { return };
     let home = Home::with(&broker, "forgets-metadata", "", SETTINGS);
     let service = home.run();

@@ -49,13 +49,7 @@ pub(super) fn program(name: &str) -> Result<AgentProgram, String> {
 pub(super) fn install(arguments: &ProgramArgs) -> Result<ExitCode> {
     let places = AgentPlaces::of_user()?;
     let service = ServicePlan::of(&places)?;
-    let mut planned = Vec::new();
-    for &program in &arguments.programs {
-        let changes = changes_of(&places, program)?;
-        print(&format!("{}:\n", program.label()))?;
-        changes.iter().try_for_each(|change| print(&change.text()))?;
-        planned.push((program, changes));
-    }
+    let planned = shown(arguments, &|program| changes_of(&places, program))?;
     print(&service.text())?;
     if !has_model() {
         print("the embedding model is missing, without which the service does not start: run `ripplemem setup`\n")?;
@@ -109,6 +103,20 @@ fn note(receipt: &mut InstallReceipt, change: &FileChange, file: &SettingsFile) 
     );
     receipt.files.insert(change.path.clone(), FileBefore { before, after });
     Ok(())
+}
+
+/// Prints what is to change for each program, and returns it.
+pub(super) fn shown(
+    arguments: &ProgramArgs,
+    changes_of: &dyn Fn(AgentProgram) -> Result<Vec<FileChange>>,
+) -> Result<Vec<(AgentProgram, Vec<FileChange>)>> {
+    let show = |&program: &AgentProgram| {
+        let changes = changes_of(program)?;
+        print(&format!("{}:\n", program.label()))?;
+        changes.iter().try_for_each(|change| print(&change.text()))?;
+        Ok((program, changes))
+    };
+    arguments.programs.iter().map(show).collect()
 }
 
 /// What our entries change in a program's files.

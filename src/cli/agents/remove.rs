@@ -11,7 +11,7 @@ use terminal::print;
 
 use super::{
     changes::{FileChange, text_of},
-    install::{ProgramArgs, agrees, files},
+    install::{ProgramArgs, agrees, files, shown},
     places::AgentPlaces,
     receipts::InstallReceipt,
     service,
@@ -20,13 +20,7 @@ use super::{
 /// Removes.
 pub(super) fn remove(arguments: &ProgramArgs) -> Result<ExitCode> {
     let places = AgentPlaces::of_user()?;
-    let mut planned = Vec::new();
-    for &program in &arguments.programs {
-        let changes = changes_of(&places, program)?;
-        print(&format!("{}:\n", program.label()))?;
-        changes.iter().try_for_each(|change| print(&change.text()))?;
-        planned.push((program, changes));
-    }
+    let planned = shown(arguments, &|program| changes_of(&places, program))?;
     if !agrees(arguments, "remove this")? {
         print("nothing was written\n")?;
         return Ok(ExitCode::SUCCESS);

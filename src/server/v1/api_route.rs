@@ -229,30 +229,7 @@ where
 }
 
 /// As [`body`], with an answer in JSON; the body's share is released before the call waits.
-pub(super) fn body_json<C, B, F, A, T>(entry: RouteEntry, call: F) -> ApiRoute<C>
-where
-    C: Send + Sync + 'static,
-    B: DeserializeOwned + JsonSchema + Send,
-    F: Fn(Arc<C>, Arc<Caller>, B) -> A + Clone + Send + Sync + 'static,
-    A: Future<Output = Result<T, ApiProblem>> + Send,
-    T: Serialize + JsonSchema,
-{
-    body_json_of(RouteMethod::Post, entry, call)
-}
-
-/// As [`body_json`], of a PUT.
-pub(super) fn put_json<C, B, F, A, T>(entry: RouteEntry, call: F) -> ApiRoute<C>
-where
-    C: Send + Sync + 'static,
-    B: DeserializeOwned + JsonSchema + Send,
-    F: Fn(Arc<C>, Arc<Caller>, B) -> A + Clone + Send + Sync + 'static,
-    A: Future<Output = Result<T, ApiProblem>> + Send,
-    T: Serialize + JsonSchema,
-{
-    body_json_of(RouteMethod::Put, entry, call)
-}
-
-fn body_json_of<C, B, F, A, T>(method: RouteMethod, entry: RouteEntry, call: F) -> ApiRoute<C>
+pub(super) fn body_json<C, B, F, A, T>(method: RouteMethod, entry: RouteEntry, call: F) -> ApiRoute<C>
 where
     C: Send + Sync + 'static,
     B: DeserializeOwned + JsonSchema + Send,

@@ -7,9 +7,9 @@
 use super::{
     api_route::{
         ApiRoute, RouteDescription, RouteEntry,
-        RouteMethod::{self, Delete, Get, Post},
+        RouteMethod::{self, Delete, Get, Post, Put},
         RouteRight::{self, Everywhere, InBank, Somewhere, Token},
-        body, body_json, json_response_schema, no_input, no_input_json, put_json, query, query_json,
+        body, body_json, json_response_schema, no_input, no_input_json, query, query_json,
     },
     handlers,
     query_parameter::{
@@ -61,6 +61,7 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
             handlers::turns,
         ),
         body_json(
+            Post,
             entry(
                 "/v1/turns/list",
                 InBank(Read),
@@ -127,7 +128,8 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
             ],
             handlers::sessions,
         ),
-        put_json(
+        body_json(
+            Put,
             entry(
                 "/v1/sessions",
                 InBank(Write),
@@ -140,6 +142,7 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
             handlers::name_session,
         ),
         body_json(
+            Post,
             entry(
                 "/v1/forget",
                 InBank(Forget),
@@ -179,6 +182,7 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
             handlers::ask,
         ),
         body_json(
+            Post,
             entry(
                 "/v1/explain",
                 InBank(Read),
@@ -272,6 +276,7 @@ pub(super) fn memory_routes() -> Vec<ApiRoute<MemoryApi>> {
             handlers::unit,
         ),
         body_json(
+            Post,
             entry(
                 "/v1/units",
                 InBank(Read),
@@ -501,6 +506,7 @@ pub(super) fn service_routes(document: fn() -> &'static str) -> Vec<ApiRoute<Ser
             handlers::erase,
         ),
         body_json(
+            Post,
             entry(
                 "/v1/admin/dead-letters",
                 Everywhere(Admin),
@@ -543,6 +549,7 @@ pub(super) fn service_routes(document: fn() -> &'static str) -> Vec<ApiRoute<Ser
             handlers::records,
         ),
         body_json(
+            Post,
             entry(
                 "/v1/admin/reextract",
                 Everywhere(Admin),
