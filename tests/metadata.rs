@@ -303,7 +303,10 @@ fn a_hold_keeps_only_the_turns_that_it_takes() {
     assert!(code == 409 && detail.contains("\"t2\"") && detail.contains("case 7"), "{refused}");
     let deletion = |turn: &str| json!({"turns": [{"type": "deletion", "bank": BANK, "turn": turn}], "wait_ms": 30_000});
     assert_eq!(status("POST", "/v1/turns", &deletion("t2")).0, 409);
-    assert_eq!(status("DELETE", &format!("/v1/turns?bank={BANK}&turn=t2"), &json!({})).0, 409);
+    for condition in ["", "&expected_version=0", "&expected_version=1"] {
+        let (code, refused) = status("DELETE", &format!("/v1/turns?bank={BANK}&turn=t2{condition}"), &json!({}));
+        assert_eq!((code, &refused["code"]), (409, &json!("held")), "{condition}: {refused}");
+    }
     assert_eq!(status("POST", "/v1/turns", &deletion("t1")).0, 200);
     let list = || service.get(&format!("/v1/turns?bank={BANK}"));
     assert_eq!(listed(&list()), ["t5", "t4", "t3", "t2"]);

@@ -194,7 +194,7 @@ fn old_records_get_statements_without_a_model() {
     let home = tempfile::tempdir().unwrap();
     let settings = pipeline(home.path(), "extract.unit_turns = 1");
     let mut service = open(&settings);
-    let turns = [("user", "Always use tables."), ("assistant", "Ok."), ("user", "I live in Oslo.")];
+    let turns = [("Ann", "Always use tables."), ("assistant", "Ok."), ("Ann", "I live in Oslo.")];
     ingest(&mut service, &write(&home.path().join("in.jsonl"), said(&turns)));
     let bank = Bank::parse("team").unwrap();
     let expected = service.replica().profile(&bank, None).unwrap().value;

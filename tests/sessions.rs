@@ -127,6 +127,35 @@ fn a_title_lies_in_snapshots_and_is_verified_to_be_gone() {
     assert!(verify("Letters").contains("still stored"));
 }
 
+/// What another title replaced goes with the next pass though nothing was deleted, and one that was set twice stays.
+#[test]
+fn a_replaced_title_is_erased_and_the_one_that_stands_outlasts_it() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "forget.erase_within_hours = 24\n");
+    let service = HttpService::of(home.path());
+    service.post("/v1/turns", &json!({ "turns": [turn("1", "chat/1", 1)], "wait_ms": 30_000 }));
+    for title in ["Vermilion submarines", "Letters", "Letters"] {
+        assert_eq!(name(&service, "chat/1", title).0, 200);
+    }
+    let title = |service: &HttpService| service.get("/v1/sessions?bank=b")["sessions"][0]["title"].clone();
+    for _ in 0..2 {
+        let (status, _, erased) = service.send("POST", "/v1/admin/erase", "", b"");
+        assert_eq!(status, 200, "{erased}");
+        assert_eq!(title(&service), "Letters");
+    }
+    assert!(service.stop());
+    let told = |words: &str| {
+        let pipeline = home.path().join("p.toml");
+        let output = ripplemem(&["forget", "--verify", "--words", words, "--pipeline", pipeline.to_str().unwrap()]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(told("Vermilion submarines").contains("gone"), "{}", told("Vermilion submarines"));
+    assert!(told("Letters").contains("still stored"));
+    let events: Vec<String> =
+        run(home.path(), &["sessions", "--bank", "b", "--json"]).lines().map(str::to_owned).collect();
+    assert!(events.iter().any(|line| line.contains("Letters")), "{events:?}");
+}
+
 /// The files below a directory.
 fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();

@@ -73,7 +73,7 @@ pub struct PromptRoom<'a> {
     pub program: AgentProgram,
     /// The session, as metadata name it: what was said in it since its last compaction is in it already.
     pub session: &'a str,
-    /// What the person typed.
+    /// What was asked.
     pub prompt: &'a str,
     /// Most tokens, estimated.
     pub most_tokens: usize,
@@ -90,14 +90,16 @@ pub fn prompt_text(room: PromptRoom<'_>, recalled: &RecalledTurns, given: &mut G
     let mut chosen: Vec<(&RecalledPassage, String)> = Vec::new();
     // A question that was asked before is nearest to itself, and answers nothing: what is near to it is measured by the
     // best unit that says something else.
-    let echoes = |passage: &RecalledPassage| says_the_same(&passage.text, room.prompt);
+    let prompt = word_set(room.prompt);
+    let echoes = |passage: &RecalledPassage| are_alike(&word_set(&passage.text), &prompt);
     let best = recalled.units.iter().filter(|unit| !unit.excerpts.iter().all(echoes));
     let best = best.map(|unit| unit.rho).fold(0.0, f64::max);
     let near = recalled.units.iter().filter(|unit| unit.rho >= best * LEAST_SHARE);
     for passage in near.flat_map(|unit| &unit.excerpts) {
         let from = passage.range.map(|range| range.start);
         let is_twice = chosen.iter().any(|(other, _)| {
-            (other.turn == passage.turn && other.range == passage.range) || says_the_same(&other.text, &passage.text)
+            (other.turn == passage.turn && other.range == passage.range)
+                || are_alike(&word_set(&other.text), &word_set(&passage.text))
         });
         let says_nothing = echoes(passage) || is_short(&passage.text) || is_in_session(passage, room.session, given);
         if is_twice || says_nothing || !given.is_new(&passage.turn, from, &passage.text) {
@@ -118,14 +120,14 @@ pub fn prompt_text(room: PromptRoom<'_>, recalled: &RecalledTurns, given: &mut G
     text.end()
 }
 
+fn word_set(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
 /// Whether two texts consist of nearly the same words.
-fn says_the_same(one: &str, other: &str) -> bool {
-    let words = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-        words.map(str::to_lowercase).collect()
-    };
-    let (one, other) = (words(one), words(other));
-    let (both, all) = (one.intersection(&other).count(), one.union(&other).count());
+fn are_alike(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
+    let (both, all) = (one.intersection(other).count(), one.union(other).count());
     both * 100 > all * SAME_PERCENT
 }
 

@@ -72,8 +72,14 @@ fn typed(program: AgentProgram, prompt: &str) -> Option<String> {
         // `opencode run` puts the prompt into quotes.
         words = words.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(words).trim();
     }
-    let is_command = words.starts_with(['/', '!', '<']) && !words.contains('\n');
-    (!words.is_empty() && !is_command).then(|| words.to_owned())
+    (!words.is_empty() && !is_command(words)).then(|| words.to_owned())
+}
+
+/// Whether words are a command to the program: `!ls`, `/compact`, and not a path such as `/home/x`.
+fn is_command(words: &str) -> bool {
+    let first = words.split_whitespace().next().unwrap_or_default();
+    let is_slash_command = first.strip_prefix('/').is_some_and(|name| !name.contains('/'));
+    (is_slash_command || first.starts_with('!')) && !words.contains('\n')
 }
 
 #[cfg(test)]
@@ -82,6 +88,20 @@ mod tests {
 
     fn read(program: &str, event: &str, input: &str) -> Option<HookCall> {
         HookCall::read(AgentProgram::of_name(program).unwrap(), event, input.as_bytes())
+    }
+
+    #[test]
+    fn a_path_and_a_tag_are_no_commands() {
+        let prompt = |text: &str| {
+            let input = serde_json::json!({"session_id": "s", "cwd": "/k", "prompt": text}).to_string();
+            read("codex", "UserPromptSubmit", &input)
+        };
+        for command in ["/compact", "/model opus", "!ls -l"] {
+            assert_eq!(prompt(command), None, "{command}");
+        }
+        for asked in ["/home/x/kite fails to build, why?", "<div> is wrong here", "/clear\nand then?"] {
+            assert_eq!(prompt(asked).map(|call| call.moment), Some(HookMoment::Prompt(asked.to_owned())), "{asked}");
+        }
     }
 
     #[test]

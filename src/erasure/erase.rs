@@ -20,8 +20,11 @@ use super::{
     turn_word_set::TurnWordSet,
 };
 use logs::{ErasableLog, Topic};
+use memory::window::session_title;
 use types::{
-    model::{IdSalt, MemoryKey, SessionTitle, Turn, TurnDeletion, TurnEvent, holds_contact},
+    model::{
+        IdSalt, MemoryKey, RefusedWrite, SessionTitle, Turn, TurnDeletion, TurnEvent, WriteVerdict, holds_contact,
+    },
     record_value::turns_of,
 };
 
@@ -54,6 +57,10 @@ struct ErasureSet {
     /// The current version of each turn: the highest, and among equal ones the last with different words. Only for
     /// banks in which edits erase the earlier text.
     current: HashMap<[u8; 16], CurrentTurnVersion>,
+    /// Titles that were replaced or removed, by offset.
+    titles: Vec<(u64, SessionTitle)>,
+    /// Refused conditional writes that name an id with a number or an address, by offset.
+    refusals: Vec<(u64, WriteVerdict)>,
 }
 
 /// The current version of a turn.
@@ -98,6 +105,7 @@ impl ErasureTargets<'_> {
         let mut found = false;
         for partition in 0..self.forgets.log.partitions() {
             let going = self.going(partition)?;
+            found |= !going.titles.is_empty() || !going.refusals.is_empty();
             self.each(partition, &mut |offset, event| {
                 found |= match &event {
                     TurnEvent::Turn(turn) => going.has_words_of(offset, turn),
@@ -122,7 +130,6 @@ impl ErasureTargets<'_> {
             erased.dead_letters += empty_dead_letters(log, &none, &|b, t, v| going.names(b, t, v))?;
         }
         let (mut some, mut words, mut deletions) = (Vec::new(), TurnWordSet::default(), Vec::new());
-        let mut titles = Vec::new();
         self.each(partition, &mut |offset, event| {
             let turn = match event {
                 TurnEvent::Turn(turn) => turn,
@@ -131,10 +138,6 @@ impl ErasureTargets<'_> {
                     let hidden = TurnEvent::Deletion(TurnDeletion { turn, ..deletion });
                     let json = serde_json::to_vec(&hidden).map_err(|e| self.unwritable(offset, &e))?;
                     deletions.push((offset, json));
-                    return Ok(());
-                }
-                TurnEvent::SessionTitle(title) if !title.title.is_empty() => {
-                    titles.push((offset, title));
                     return Ok(());
                 }
                 _ => return Ok(()),
@@ -150,13 +153,31 @@ impl ErasureTargets<'_> {
             Ok(())
         })?;
         self.empty(partition, &going, &some, &words, erased)?;
-        self.empty_titles(partition, titles)?;
+        self.empty_titles(partition, &going)?;
         // Written last: until then the deletions show which turns are to be erased.
         if deletions.is_empty() { Ok(()) } else { Ok(self.log()?.replace(Topic::Turns, partition, &deletions)?) }
     }
 
-    /// Empties the titles of sessions that no longer stand.
-    fn empty_titles(&self, partition: u32, titles: Vec<(u64, SessionTitle)>) -> Result<(), PipelineError> {
+    /// Empties titles that no longer stand, and hides numbers and addresses in their sessions and in refused writes.
+    fn empty_titles(&self, partition: u32, going: &ErasureSet) -> Result<(), PipelineError> {
+        let mut emptied = Vec::new();
+        for (offset, title) in &going.titles {
+            let session = going.salt.hide(&title.session);
+            let event = TurnEvent::SessionTitle(SessionTitle { session, title: String::new(), ..title.clone() });
+            emptied.push((*offset, serde_json::to_vec(&event).map_err(|e| self.unwritable(*offset, &e))?));
+        }
+        for (offset, verdict) in &going.refusals {
+            let hidden =
+                |refused: &RefusedWrite| RefusedWrite { turn: going.salt.hide(&refused.turn), ..refused.clone() };
+            let refused = verdict.refused.as_ref().map(hidden);
+            let event = TurnEvent::Verdict(WriteVerdict { refused, ..verdict.clone() });
+            emptied.push((*offset, serde_json::to_vec(&event).map_err(|e| self.unwritable(*offset, &e))?));
+        }
+        Ok(self.log()?.replace(Topic::Turns, partition, &emptied)?)
+    }
+
+    /// Leaves out the titles that stand: those whose session has this title now, whichever record gave it.
+    fn drop_standing(&self, partition: u32, titles: &mut Vec<(u64, SessionTitle)>) -> Result<(), PipelineError> {
         if titles.is_empty() {
             return Ok(());
         }
@@ -166,17 +187,14 @@ impl ErasureTargets<'_> {
         };
         self.forgets.log.live_records(partition, &[], &mut is_title, &mut |record| {
             let turns = turns_of(record.value.as_deref().unwrap_or_default()).unwrap_or_default();
-            standing.extend(turns.iter().map(|of| (of.turn.bank.clone(), of.source_offset)));
+            standing.extend(turns.iter().filter_map(|of| {
+                let (session, title) = session_title(&of.turn)?;
+                Some((of.turn.bank.clone(), session.to_owned(), title.to_owned()))
+            }));
             ControlFlow::Continue(())
         })?;
-        let mut emptied = Vec::new();
-        for (offset, title) in titles {
-            if !standing.contains(&(title.bank.clone(), offset)) {
-                let json = serde_json::to_vec(&TurnEvent::SessionTitle(SessionTitle { title: String::new(), ..title }));
-                emptied.push((offset, json.map_err(|e| self.unwritable(offset, &e))?));
-            }
-        }
-        Ok(self.log()?.replace(Topic::Turns, partition, &emptied)?)
+        titles.retain(|(_, of)| !standing.contains(&(of.bank.clone(), of.session.clone(), of.title.clone())));
+        Ok(())
     }
 
     /// Empties the dead letters that hold words of these turns, and then the turns, so that a crash in between loses
@@ -221,10 +239,20 @@ impl ErasureTargets<'_> {
                     going.delete(deletion.bank.as_str(), &deletion.turn, deletion.version);
                 }
                 TurnEvent::Turn(turn) if settings.erases_edits_of(&turn.bank) => going.note(offset, &turn),
+                // What a hold covers stays, titles that others replaced included.
+                TurnEvent::SessionTitle(title)
+                    if !title.title.is_empty() && settings.hold_of(&title.bank).is_none() =>
+                {
+                    going.titles.push((offset, title));
+                }
+                TurnEvent::Verdict(verdict) if verdict.refused.as_ref().is_some_and(|of| holds_contact(&of.turn)) => {
+                    going.refusals.push((offset, verdict));
+                }
                 _ => {}
             }
             Ok(())
         })?;
+        self.drop_standing(partition, &mut going.titles)?;
         Ok(going)
     }
 
@@ -270,7 +298,8 @@ fn key(bank: &str, turn: &str) -> [u8; 16] {
 impl ErasureSet {
     /// Whether there is nothing to erase.
     fn is_empty(&self) -> bool {
-        self.deleted.is_empty() && self.current.is_empty()
+        let has_no_turn = self.deleted.is_empty() && self.current.is_empty();
+        has_no_turn && self.titles.is_empty() && self.refusals.is_empty()
     }
 
     /// Whether any turn is deleted.

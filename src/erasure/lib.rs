@@ -66,8 +66,8 @@ pub use receipt::{ForgetStage, Receipt, stored_receipts};
 pub use requests::{check_holds, empty_letters, forget_turns, letters_with};
 pub use retention::{ExpiredTurns, RetentionEvent, RetentionRunner, RetentionScan, RetentionStatus};
 pub use retention_rule::RetentionRule;
-pub use settings_check::check_forgetting;
 pub use settings_check::check_places;
+pub use settings_check::{check_forgetting, check_key};
 pub use storage_search::{StorageMatch, StorageSearchReport};
 pub use unreadable_operations::{UnreadableOperation, unreadable_entry};
 pub use verify::{

@@ -19,7 +19,10 @@ pub fn check_forgetting(pipeline: &Pipeline) -> Result<(), PipelineError> {
 }
 
 /// Checks that the secret can be read, if the settings name a file with one.
-pub(super) fn check_key(settings: &ForgetSettings) -> Result<(), PipelineError> {
+///
+/// # Errors
+/// [`PipelineError::Forget`].
+pub fn check_key(settings: &ForgetSettings) -> Result<(), PipelineError> {
     settings.key_file.as_deref().map_or(Ok(()), |path| key_of(path).map(drop))
 }
 

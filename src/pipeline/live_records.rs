@@ -90,7 +90,14 @@ impl LiveRecords {
 
     /// Numbers of parts above one, by the key of the record's first part.
     pub fn parts(&self) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
-        let mut parts = HashMap::new();
+        let mut parts = self.grouped(|key| MemoryKey { part: 0, ..key })?;
+        parts.retain(|_, count| *count > 1);
+        Ok(parts)
+    }
+
+    /// The numbers of records, by what `group` makes of their keys.
+    pub fn grouped(&self, group: impl Fn(MemoryKey) -> MemoryKey) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
+        let mut counts = HashMap::new();
         for (bytes, offset) in &self.keys {
             let failed = |e: FieldError| PipelineError::Record {
                 partition: self.partition,
@@ -98,11 +105,9 @@ impl LiveRecords {
                 problem: e.to_string(),
             };
             let key = MemoryKey::from_bytes(bytes).map_err(failed)?;
-            if key.part > 0 {
-                *parts.entry(MemoryKey { part: 0, ..key }.to_bytes()).or_insert(1) += 1;
-            }
+            *counts.entry(group(key).to_bytes()).or_default() += 1;
         }
-        Ok(parts)
+        Ok(counts)
     }
 
     fn scan(

@@ -190,6 +190,15 @@ impl Memory {
         erasure::check_holds(&*self.log, &self.forget, bank, turns)
     }
 
+    /// Fails where [`Self::forget`] of these turns would, before anything is deleted.
+    ///
+    /// # Errors
+    /// As [`Self::check_holds`], and [`PipelineError::Forget`] if the key file cannot be read.
+    pub fn check_deletion(&self, bank: &Bank, turns: &[String]) -> Result<(), PipelineError> {
+        erasure::check_key(&self.forget)?;
+        self.check_holds(bank, turns)
+    }
+
     /// The turns of a bank that a selector selects, in time order, each as last edited. An empty selector selects all
     /// turns. Reads all records of the bank, until no one waits any more.
     ///

@@ -15,6 +15,7 @@ import os
 import random
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -83,7 +84,11 @@ def main():
     service = data / "agents/service.json"
     settings = json.loads(service.read_text())
     running = subprocess.Popen([program, "agents", "serve"], env=env, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
     while "it answers" not in ours("agents", "status").stdout:
+        if time.monotonic() > end or running.poll() is not None:
+            running.kill()
+            sys.exit(f"the service does not answer: {ours('agents', 'status').stdout}")
         time.sleep(0.2)
     gave = 0
     count = 0

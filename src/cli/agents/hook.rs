@@ -33,6 +33,8 @@ use super::{
 const OFF: &str = "RIPPLEMEM_HOOKS";
 /// The largest input. A program sends a prompt and some paths.
 const MAX_INPUT_BYTES: u64 = 16 << 20;
+/// How long before the deadline nothing is waited for any more, so that what a session no longer has is still noted.
+const SPARE: Duration = Duration::from_millis(20);
 /// How long a hook takes if no service says otherwise.
 const DEADLINE: Duration = Duration::from_millis(300);
 
@@ -78,7 +80,7 @@ fn answer(program: AgentProgram, event: &str, began: Instant) {
         let (places, event) = (places.clone(), event.to_owned());
         move || {
             let outcome = match service {
-                Some(service) => outcome(program, &event, &places, &service, began + deadline),
+                Some(service) => outcome(program, &event, &places, &service, began + deadline.saturating_sub(SPARE)),
                 None => HookOutcome { reason: "no service is installed".to_owned(), ..HookOutcome::default() },
             };
             // Nobody waits any longer once the deadline has passed.
@@ -211,7 +213,7 @@ fn ask(
             question["where"] = json!({"metadata": {"not": {"path": ["session"], "eq": mark}}});
         }
         let recalled: RecalledTurns = read(request.send("POST", "/v1/ask", Some(&question.to_string())))?;
-        let room = PromptRoom { program, session: mark, prompt: prompt.unwrap_or_default(), most_tokens };
+        let room = PromptRoom { program, session: mark, prompt: &text, most_tokens };
         texts.extend(prompt_text(room, &recalled, given));
     }
     Ok(joined(texts))

@@ -25,7 +25,8 @@ pub(super) fn start_service(places: &AgentPlaces, service: &ServiceFile) {
     if service.by_systemd || is_starting || fs::write(&mark, "").is_err() {
         return;
     }
-    let Ok(log) = fs::File::create(places.service_log()) else { return };
+    // A service that runs and does not answer yet writes into it.
+    let Ok(log) = fs::File::options().create(true).append(true).open(places.service_log()) else { return };
     let mut command = Command::new(&service.program);
     command.args(["agents", "serve", "--detach"]).current_dir(&places.home);
     if let Some(models) = &service.models {

@@ -22,7 +22,9 @@ pub(super) fn status(programs: &[AgentProgram]) -> Result<String> {
     let programs = if programs.is_empty() { installed().collect() } else { programs.to_vec() };
     let mut text = String::new();
     for program in programs {
-        text.push_str(&of_program(&places, program)?);
+        // Settings that cannot be read are no reason to say nothing of the other programs.
+        let of = of_program(&places, program).unwrap_or_else(|error| format!("{}: {error:#}\n", program.name()));
+        text.push_str(&of);
     }
     let service = match service::state(&places) {
         AgentServiceState::Answers(address) => format!("it answers at {address}"),

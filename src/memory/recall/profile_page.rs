@@ -61,19 +61,20 @@ pub fn profile_page(
     }
     // The empty line between the two is one token at most.
     let most_tokens = choice.most_tokens.saturating_sub(count_tokens(&listed) + usize::from(!listed.is_empty()));
-    let mut stated: Vec<StatedLine> = lines.iter().map(|line| stated_line(line, choice.now)).collect();
-    stated.retain(|line| {
-        let is_asked = choice.kinds.is_empty() || choice.kinds.contains(&line.kind);
-        is_asked && (choice.past || line.superseded_by.is_none() && line.open != Some(false))
-    });
-    stated.sort_by_key(|line| (line.kind, line.superseded_by.is_some(), Reverse(line.said_at), line.text.clone()));
+    let is_shown = |line: &&Arc<ProfileLine>| {
+        let is_asked = choice.kinds.is_empty() || choice.kinds.contains(&line.statement().kind);
+        is_asked && (choice.past || line.superseded_by.is_none() && is_open(line, choice.now) != Some(false))
+    };
+    let mut shown: Vec<&Arc<ProfileLine>> = lines.iter().filter(is_shown).collect();
+    shown.sort_by(|one, other| place_of(one).cmp(&place_of(other)));
     let mut page = ProfilePage::default();
     let mut kind = None;
-    for line in stated {
+    for (at, line) in shown.iter().enumerate() {
         if page.left_out >= MAX_MISSES {
-            page.left_out += 1;
-            continue;
+            page.left_out += shown.len() - at;
+            break;
         }
+        let line = stated_line(line, choice.now);
         let mut more = String::new();
         if kind != Some(line.kind) {
             let gap = if page.text.is_empty() { "" } else { "\n" };
@@ -137,9 +138,21 @@ fn quoted_line(line: &StatedLine) -> String {
     out
 }
 
+/// Where a line stands on a page: by kind, what holds first, the latest first.
+fn place_of(line: &ProfileLine) -> (StatementKind, bool, Reverse<EventTime>, &str) {
+    let Statement { kind, said_at, text, .. } = line.statement();
+    (*kind, line.superseded_by.is_some(), Reverse(*said_at), text)
+}
+
+/// Of a plan, whether it holds and its time has not passed.
+fn is_open(line: &ProfileLine, now: EventTime) -> Option<bool> {
+    let Statement { kind, time, .. } = line.statement();
+    let is_plan = *kind == StatementKind::Plan;
+    is_plan.then(|| line.superseded_by.is_none() && time.is_none_or(|time| time.end_ms >= now.unix_ms))
+}
+
 fn stated_line(line: &ProfileLine, now: EventTime) -> StatedLine {
     let Statement { kind, speaker, subject, relation, object, text, negated, said_at, time, .. } = line.statement();
-    let is_plan = *kind == StatementKind::Plan;
     let superseded_by = line.superseded_by.as_ref().map(|later| LaterStatement {
         turn: later.statement.turn.clone(),
         said_at: later.statement.said_at,
@@ -157,7 +170,7 @@ fn stated_line(line: &ProfileLine, now: EventTime) -> StatedLine {
         since: line.since(),
         turns: line.turns().into_iter().map(str::to_owned).collect(),
         time: *time,
-        open: is_plan.then(|| superseded_by.is_none() && time.is_none_or(|time| time.end_ms >= now.unix_ms)),
+        open: is_open(line, now),
         superseded_by,
     }
 }

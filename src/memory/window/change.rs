@@ -11,7 +11,7 @@ pub const UNSEEN_SESSION: &str = "deleted:";
 pub const TITLE_SESSION: &str = SessionTitle::RESERVED;
 
 /// What the id of a title's record begins with. No turn has such an id.
-const TITLE_ID: char = '\u{1}';
+pub(super) const TITLE_ID: char = '\u{1}';
 
 /// The id of the record that holds the title of a session.
 pub(super) fn title_id(session: &str) -> String {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    change::{TITLE_SESSION, WindowChange, session_title, title_id},
+    change::{TITLE_ID, TITLE_SESSION, WindowChange, session_title, title_id},
     packed_turns::PackedTurn,
     session_windows::SessionWindows,
 };
@@ -90,7 +90,7 @@ impl SessionTitles {
 
     /// The record with this id.
     pub(super) fn record(&self, bank: &Bank, id: &str) -> Option<WindowTurn> {
-        let (session, stored) = self.titles.iter().find(|(session, _)| title_id(session) == id)?;
+        let (session, stored) = self.titles.get_key_value(id.strip_prefix(TITLE_ID)?)?;
         Some(record_of(bank, session, stored))
     }
 

@@ -185,6 +185,8 @@ impl MemoryApi {
     pub(super) async fn delete_expected(&self, bank: &Bank, turn: &str, expected: u64) -> Result<(), ApiProblem> {
         let (memory, bank, turn) = (Arc::clone(&self.memory), bank.clone(), turn.to_owned());
         let written = blocking(move || {
+            // What the deletion that follows would refuse is refused before anything is deleted.
+            memory.check_deletion(&bank, std::slice::from_ref(&turn))?;
             let deletion = TurnEvent::Deletion(TurnDeletion::permanent(bank, turn));
             let condition = WriteCondition { expected_version: Some(expected), chooses_version: false };
             let (events, verdicts) = conditional_events(&memory, vec![(deletion, condition)], false)?;

@@ -218,10 +218,12 @@ impl FollowedHome {
         Ok(true)
     }
 
-    /// Reads on until `is_due`, or until there are `most` items.
+    /// Reads on until `is_due`, or until there are `most` items. A pause that has begun since ends the reading: its files
+    /// are read again afterwards, without what was returned before.
     ///
     /// # Errors
-    /// [`SourceError`] when the temporary file for sorting fails; then nothing of this reading is over.
+    /// [`SourceError`] when the pauses cannot be read or the temporary file for sorting fails; then nothing of this
+    /// reading is over.
     pub(crate) fn read_on(&mut self, most: usize, is_due: &dyn Fn() -> bool) -> Result<HomeNews, SourceError> {
         let mut news = HomeNews::default();
         let Some(mut reading) = self.reading.take() else { return Ok(news) };
@@ -232,6 +234,12 @@ impl FollowedHome {
             }
             match &mut reading.step {
                 ReadingStep::Collecting(order) => {
+                    let pauses = AgentPauses::of(&self.home)?;
+                    if pauses.since().is_some() {
+                        self.known = reading.reader.into_known();
+                        return Ok(news);
+                    }
+                    reading.reader.leave_out(pauses);
                     if !reading.reader.collect(order, &mut reading.found)? {
                         let order = std::mem::replace(order, TimeSorter::new());
                         reading.step = ReadingStep::Returning(order.oldest_first()?);

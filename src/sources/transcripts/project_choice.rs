@@ -47,9 +47,16 @@ pub(super) struct ProjectChoice {
 }
 
 impl ProjectChoice {
-    /// The choice of these lists.
+    /// The choice of these lists. `~/` at the beginning of a word is the user's home directory: no shell has read the
+    /// words of a file, and of a list behind one comma a shell reads the first alone.
     pub(super) fn new(only: &[String], except: &[String]) -> Self {
-        Self { only: only.to_vec(), except: except.to_vec(), ..Self::default() }
+        let home = std::env::home_dir();
+        let whole = |word: &String| match (word.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => home.join(rest).display().to_string(),
+            _ => word.clone(),
+        };
+        let [only, except] = [only, except].map(|list| list.iter().map(whole).collect());
+        Self { only, except, ..Self::default() }
     }
 
     /// Why a message is left out; `None` if it is read.
@@ -145,6 +152,12 @@ mod tests {
             let except = ProjectChoice::new(&[], &list).left_out(&project, kite);
             let expected = if is_meant { (None, Some(EXCEPTED)) } else { (Some(NOT_CHOSEN), None) };
             assert_eq!((only, except), expected, "{word}");
+        }
+        let home = std::env::home_dir().expect("a home directory").join("kite").display().to_string();
+        let of_home = MessageOrigin { agent: "codex", place: Some(&home), directory: None };
+        for (word, is_meant) in [("~/kite", true), ("~/kite/", true), ("~/kit", false)] {
+            let mut choice = ProjectChoice::new(&[], &[word.to_owned()]);
+            assert_eq!(choice.left_out(&project, of_home).is_some(), is_meant, "{word}");
         }
         let mut choice = ProjectChoice::new(&["kite".to_owned()], &["reel".to_owned()]);
         choice.left_out(&project, kite);

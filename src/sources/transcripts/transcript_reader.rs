@@ -217,8 +217,13 @@ impl TranscriptReader {
 
     /// The same reader, without what was said in pauses.
     pub(super) fn without(mut self, pauses: AgentPauses) -> Self {
-        self.pauses = pauses;
+        self.leave_out(pauses);
         self
+    }
+
+    /// Leaves out what was said in pauses, in the files that are not read yet.
+    pub(super) fn leave_out(&mut self, pauses: AgentPauses) {
+        self.pauses = pauses;
     }
 
     /// The same reader, after messages that were read before; files that cannot be read are tried again later.

@@ -20,6 +20,8 @@ pub struct LiveStatement {
     stems: Box<[String]>,
     /// The stems of what it says to be over.
     replaced: Box<[String]>,
+    /// Who said it, as persons are compared: every question about a bank compares it.
+    person: u128,
 }
 
 /// 128 bits of BLAKE3 of a person, and of what a statement is compared with.
@@ -36,7 +38,15 @@ impl From<Statement> for LiveStatement {
         let stems = |words: &str| topic_stems(words, statement.language).into_boxed_slice();
         let words = if statement.object.is_empty() { &statement.text } else { &statement.object };
         let replaced = statement.replaces.as_deref().map(stems).unwrap_or_default();
-        Self { said_at: statement.said_at, ordinal: statement.ordinal, stems: stems(words), replaced, statement }
+        let person = person_key(&statement.speaker);
+        Self {
+            said_at: statement.said_at,
+            ordinal: statement.ordinal,
+            stems: stems(words),
+            replaced,
+            person,
+            statement,
+        }
     }
 }
 
@@ -44,7 +54,7 @@ impl LiveStatement {
     /// Who said it, as persons are compared.
     #[must_use]
     pub fn person(&self) -> u128 {
-        person_key(&self.statement.speaker)
+        self.person
     }
 
     /// What it is compared with.
@@ -90,8 +100,8 @@ impl LiveStatement {
     /// Whether it was said in a later turn than another one.
     #[must_use]
     pub fn is_after(&self, other: &Self) -> bool {
-        let key = |of: &Self| (of.said_at, of.ordinal, of.statement.turn.clone());
-        self.statement.turn != other.statement.turn && key(self) > key(other)
+        let (turn, before) = (&self.statement.turn, &other.statement.turn);
+        turn != before && (self.said_at, self.ordinal, turn) > (other.said_at, other.ordinal, before)
     }
 }
 
