@@ -98,6 +98,7 @@ mod tidy;
 mod transfer;
 mod typescript_adapters;
 mod typescript_client;
+mod upgrades;
 mod views;
 mod worked_page;
 mod worked_trace;

@@ -16,7 +16,7 @@ use super::{
     http_service::{HttpService, pipeline_file},
     model_process::ScriptedModel,
     skipped::skip,
-    support::{data, ripplemem},
+    support::{Python, data, ripplemem},
 };
 
 const DENO: &str = "deno@2.9.6";
@@ -164,6 +164,31 @@ fn the_page_of_the_typescript_client_says_what_its_package_does() {
     let service = HttpService::of(home.path());
     let url = format!("http://{}", service.address);
     run(&["node".to_owned()], "typescript_page.mjs", &[&url, package.to_str().unwrap()]);
+}
+
+/// The two programs of the page that stand beside each other.
+#[test]
+fn the_same_program_in_python_and_typescript_prints_the_same() {
+    let test = "typescript_client::the_same_program_in_python_and_typescript_prints_the_same";
+    let (Some(package), Some(python)) = (package(test), Python::with("httpx", test)) else { return };
+    let page = std::fs::read_to_string(Path::new(super::ROOT).join("docs/typescript.md")).unwrap();
+    let (_, program) = page.split_once("```python\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let client = Path::new(super::ROOT).join("clients/python/src");
+    let program = format!("import sys\nsys.path.insert(0, {client:?})\n{program}");
+    let on_service = |run: &dyn Fn(&str) -> String| {
+        let home = tempfile::tempdir().unwrap();
+        pipeline_file(home.path(), "");
+        let service = HttpService::of(home.path());
+        run(&format!("http://{}", service.address))
+    };
+    let in_python = on_service(&|url| python.run(&["-c", &program.replace("http://127.0.0.1:8321", url)]));
+    let in_typescript = on_service(&|url| {
+        let script = Path::new(super::ROOT).join("tests/node/typescript_page.mjs");
+        output_of(Command::new("node").arg(script).args([url, package.to_str().unwrap(), "beside"]), test)
+    });
+    assert!(in_python.contains("I live in Porto"), "{in_python}");
+    assert_eq!(in_python, in_typescript);
 }
 
 /// A page of another origin, which the pipeline file names.

@@ -1,6 +1,7 @@
 // Runs the snippets of docs/typescript.md, and that of the package's README, with the package that npm would install.
 //
 //     typescript_page.mjs URL TARBALL            those of the client
+//     typescript_page.mjs URL TARBALL beside     the one that has its counterpart in Python beside it
 //     typescript_page.mjs URL PROJECT FRAMEWORK  those that import the adapter of a framework
 //
 // In: the address of a service, in place of that of the pages, and the package; or a directory in which npm installed
@@ -16,10 +17,13 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const client = createRequire(join(root, "clients/typescript/package.json"));
-const [url, packed, framework] = process.argv.slice(2);
+const [url, packed, which] = process.argv.slice(2);
+const beside = which === "beside";
+const framework = beside ? undefined : which;
 
 const home = framework ? packed : mkdtempSync(join(tmpdir(), "ripplemem-page-"));
 const node = { cwd: home, stdio: "inherit" };
+const BESIDE = /^\/\/ In TypeScript\n/;
 const ADAPTER = /from "ripplemem\/(?!tools)([a-z-]+)"/;
 
 /** Compiles a module of TypeScript strictly, and runs it. */
@@ -35,7 +39,7 @@ function run(code, options = []) {
 
 function snippets(page, adapter) {
   const found = [...readFileSync(join(root, page), "utf8").matchAll(/```typescript\n(.*?)```/gs)].map(([, code]) => code);
-  const fits = found.filter((code) => ADAPTER.exec(code)?.[1] === adapter);
+  const fits = found.filter((code) => ADAPTER.exec(code)?.[1] === adapter && BESIDE.test(code) === beside);
   if (!fits.length) throw new Error(`${page} has no snippet of ${adapter ?? "the client"}`);
   return fits;
 }
@@ -49,7 +53,8 @@ try {
   } else {
     writeFileSync(join(home, "package.json"), '{ "private": true, "type": "module" }');
     execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", "--silent", "--omit=peer", packed], node);
-    for (const page of ["docs/typescript.md", "clients/typescript/README.md"]) run(snippets(page).join("\n"));
+    const pages = beside ? ["docs/typescript.md"] : ["docs/typescript.md", "clients/typescript/README.md"];
+    for (const page of pages) run(snippets(page).join("\n"));
   }
 } finally {
   if (!framework) rmSync(home, { recursive: true, force: true });
