@@ -145,3 +145,55 @@ fn a_record_that_cannot_be_read_stops_its_partition_until_it_is_repaired() {
     wait(&|| format!("{:?}", ready(&http)), || ready(&http).1 == "ready\n");
     service.stop();
 }
+
+/// The turns of a record that cannot be read are applied again from the turns topic, those that were written on a
+/// condition at the place where the condition was decided.
+#[test]
+fn turns_with_conditions_are_known_again_though_their_record_cannot_be_read() {
+    let _turn = turn();
+    let name = "kafka_repair::turns_with_conditions_are_known_again_though_their_record_cannot_be_read";
+    let Some(broker) = Broker::shared(name) else { return };
+    let home = Home::with(&broker, "conditions-again", "", HTTP);
+    let service = home.run();
+    let http = http_of(&home, 1);
+    let bank = bank_in(1);
+    let turns = |ids: &[&str], more: Value| {
+        let one = |id: &&str| {
+            let mut one = json!({"bank": bank, "turn": id, "session": "s", "speaker": "Ann",
+                "text": format!("The red kayak {id} is in the boathouse"), "time": "2024-05-06T09:00:00Z"});
+            one.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            one
+        };
+        json!({"turns": ids.iter().map(one).collect::<Vec<_>>(), "wait_ms": 60_000})
+    };
+    http.post("/v1/turns", &turns(&["1"], json!({"expected_version": 0})));
+    http.post("/v1/turns", &turns(&["2", "3"], json!({"version": "next"})));
+    http.post("/v1/turns", &turns(&["4"], json!({})));
+    let listed = |http: &HttpClient| http.get(&format!("/v1/turns?bank={bank}&limit=100"));
+    let ids = |listed: &Value| -> Vec<String> {
+        listed["turns"].as_array().unwrap().iter().map(|turn| turn["turn"].as_str().unwrap().to_owned()).collect()
+    };
+    wait(&|| listed(&http).to_string(), || ids(&listed(&http)).len() == 4);
+    let before = ids(&listed(&http));
+    service.stop();
+    // The record of one open turn that had a condition.
+    let records = home.log().read(Topic::Memory, 1, 0, 10_000).unwrap().records;
+    let of_turn = |record: &&logs::LogRecord| {
+        MemoryKey::from_bytes(&record.key)
+            .is_ok_and(|key| key.bank.as_str() == bank && key.turn.as_deref() == Some("2"))
+    };
+    let key = records.iter().rfind(of_turn).unwrap().key.clone();
+    junk(&broker, "conditions-again.memory", 1, &key, Some("{"));
+    let service = home.run();
+    let http = http_of(&home, 2);
+    http.post("/v1/turns", &turns(&["5"], json!({})));
+    let end = json!({"turns": [{"type": "session_end", "bank": bank, "session": "s"}]});
+    http.post("/v1/turns", &end);
+    let known = || http.send_text("GET", &format!("/v1/turns?bank={bank}&limit=100"), "", b"");
+    wait(&|| format!("{:?} {}", known(), home.told()), || known().0 == 200 && known().1.contains("kayak 5"));
+    let mut after = ids(&listed(&http));
+    after.retain(|id| id != "5");
+    assert_eq!(after, before, "{}", home.told());
+    assert!(!home.told().contains("are lost"), "{}", home.told());
+    service.stop();
+}

@@ -3,6 +3,7 @@
 //! bank's file, a replay's Parquet, a pipeline file and a file of tokens.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -10,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::support::{data, ripplemem};
+use super::support::data;
 
 const HARBOUR: &str = "sample/harbour";
 const WORKSHOP: &str = "sample/workshop";
@@ -44,15 +45,16 @@ impl OldMemory {
         self.home.path().join(name).to_string_lossy().into_owned()
     }
 
-    fn output(&self, arguments: &[&str]) -> std::process::Output {
-        // The settings name their places relative to the file.
-        ripplemem(&[arguments, &["--pipeline", &self.path("pipeline.toml")]].concat())
+    /// Runs a command where the earlier build ran: places in its file are relative.
+    fn command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
+        let output = command.current_dir(self.home.path()).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn run(&self, arguments: &[&str]) -> String {
-        let output = self.output(arguments);
-        assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        self.command(&[arguments, &["--pipeline", "pipeline.toml"]].concat())
     }
 
     fn digest(&self, bank: &str) -> String {
@@ -66,9 +68,8 @@ impl OldMemory {
 
     fn ingest(&self, records: &[Value]) {
         let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
-        let input = self.path("more.jsonl");
-        fs::write(&input, lines).unwrap();
-        self.run(&["ingest", "jsonl", &input]);
+        fs::write(self.path("more.jsonl"), lines).unwrap();
+        self.run(&["ingest", "jsonl", "more.jsonl"]);
     }
 }
 
@@ -86,21 +87,31 @@ fn said_later(turn: &str, text: &str) -> Value {
 #[test]
 fn a_log_and_a_snapshot_of_earlier_builds_hold_what_they_held() {
     for old in OldMemory::each() {
-        assert!(old.run(&["validate"]).contains("pipeline"), "{}", old.name);
+        old.command(&["validate", "pipeline.toml"]);
+        let counted = |digest: &str| digest.split(", hash").next().unwrap().to_owned();
+        let written = fs::read_to_string(old.path("digest.txt")).unwrap();
+        assert_eq!(counted(&old.run(&["digest"])), counted(&written), "{}", old.name);
         let [with_snapshot, of_assistant] = [HARBOUR, WORKSHOP].map(|bank| old.digest(bank));
         fs::rename(old.path("snapshots"), old.path("elsewhere")).unwrap();
         assert_eq!([HARBOUR, WORKSHOP].map(|bank| old.digest(bank)), [with_snapshot, of_assistant], "{}", old.name);
 
-        let turns = old.turns(HARBOUR);
-        let said: Vec<Value> = sample("sample.jsonl").into_iter().filter(|turn| turn["bank"] == HARBOUR).collect();
-        assert_eq!(turns.len(), said.len() - 1, "one was deleted");
-        assert!(turns.iter().all(|turn| turn["turn"] != "h1-02" && turn.get("metadata").is_none()), "{}", old.name);
-        let edited = turns.iter().find(|turn| turn["turn"] == "h1-01").unwrap();
-        assert!(edited["text"].as_str().unwrap().ends_with("the thing with the boat."), "{edited}");
-        for turn in said.iter().filter(|turn| turn["turn"] != "h1-01" && turn["turn"] != "h1-02") {
-            let kept = turns.iter().find(|kept| kept["turn"] == turn["turn"]).unwrap();
-            assert_eq!(kept["text"], turn["text"], "{}", old.name);
+        // The last version of each turn, but for the two that were deleted; the fixture edited one more.
+        let mut said: BTreeMap<String, Value> = BTreeMap::new();
+        for record in sample("sample.jsonl").into_iter().filter(|record| record["bank"] == HARBOUR) {
+            let Some(turn) = record["turn"].as_str().map(str::to_owned) else { continue };
+            if record["type"] == "turn" {
+                said.insert(turn, record["text"].clone())
+            } else {
+                said.remove(&turn)
+            };
         }
+        said.remove("h1-02");
+        said.insert("h1-01".to_owned(), "Morning, Marta! Are you awake? I did the thing with the boat.".into());
+        let turns = old.turns(HARBOUR);
+        let kept: BTreeMap<String, Value> =
+            turns.iter().map(|turn| (turn["turn"].as_str().unwrap().to_owned(), turn["text"].clone())).collect();
+        assert_eq!(kept, said, "{}", old.name);
+        assert!(turns.iter().all(|turn| turn.get("metadata").is_none()), "{}", old.name);
         let answer = old.run(&["ask", "From whom did Elias buy the boat?", "--bank", HARBOUR]);
         assert!(answer.contains("The old folkboat in Kappeln, from Herr Brodersen."), "{}: {answer}", old.name);
     }
@@ -122,7 +133,7 @@ fn memories_of_earlier_builds_go_on() {
         assert!(profile.contains("From now on, please always show times in UTC"), "{}: {profile}", old.name);
 
         // A turn that an earlier build stored leaves every stored byte.
-        let gone = old.run(&["forget", "--bank", HARBOUR, "--turn", "h1-03", "--yes"]);
+        let gone = old.run(&["forget", "--bank", HARBOUR, "h1-03", "--erase-now"]);
         assert!(!old.turns(HARBOUR).iter().any(|turn| turn["turn"] == "h1-03"), "{gone}");
         let answer = old.run(&["ask", "From whom did Elias buy the boat?", "--bank", HARBOUR]);
         assert!(!answer.contains("The old folkboat in Kappeln, from Herr Brodersen."), "{}: {answer}", old.name);
@@ -133,16 +144,14 @@ fn memories_of_earlier_builds_go_on() {
 fn files_of_earlier_builds_are_read() {
     for old in OldMemory::each() {
         // A bank's file, into another log.
-        let moved = old.path("moved.toml");
-        fs::write(&moved, "version = 1\nembed.model = \"fixed\"\nlog.directory = \"moved\"\n").unwrap();
-        let import = ripplemem(&["import", &old.path("bank.jsonl"), "--pipeline", &moved]);
-        assert!(import.status.success(), "{}: {}", old.name, String::from_utf8_lossy(&import.stderr));
-        let digest = ripplemem(&["digest", "--json", "--bank", HARBOUR, "--pipeline", &moved]);
-        assert_eq!(String::from_utf8(digest.stdout).unwrap(), old.digest(HARBOUR), "{}", old.name);
+        fs::write(old.path("moved.toml"), "version = 1\nembed.model = \"fixed\"\nlog.directory = \"moved\"\n").unwrap();
+        old.command(&["import", "bank.jsonl", "--pipeline", "moved.toml"]);
+        let digest = old.command(&["digest", "--json", "--bank", HARBOUR, "--pipeline", "moved.toml"]);
+        assert_eq!(digest, old.digest(HARBOUR), "{}", old.name);
 
         // A replay goes on where the earlier build ended.
         old.ingest(&[said_later("new-1", SENTENCE)]);
-        let replayed = old.run(&["replay", "--to", &old.path("replay")]);
+        let replayed = old.run(&["replay", "--to", "replay"]);
         assert!(replayed.contains('1'), "{replayed}");
 
         let tokens = old.run(&["token", "list"]);

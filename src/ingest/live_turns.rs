@@ -8,7 +8,7 @@
 use crate::log_events;
 use std::collections::{BTreeSet, HashMap};
 
-use super::{PipelineError, model_worker_pool};
+use super::{PipelineError, model_worker_pool, write_groups::WriteGroups};
 use logs::{Log, LogError, ReadProgress, Topic, partition_of};
 use memory::window::Windower;
 use types::{
@@ -97,7 +97,7 @@ impl LiveTurns {
         progress: &ReadProgress,
     ) -> Result<Windower, PipelineError> {
         let banks: BTreeSet<&Bank> = self.unreadable.iter().map(|key| &key.bank).collect();
-        let (mut windower, mut at) = (Windower::new(&pipeline.window), 0);
+        let (mut windower, mut groups, mut at) = (Windower::new(&pipeline.window), WriteGroups::default(), 0);
         while at < progress.through {
             let records = match log.read(Topic::Turns, partition, at, READ_TURNS) {
                 Ok(batch) => batch.records,
@@ -120,7 +120,16 @@ impl LiveTurns {
                     if windower.lacks_salt_for(&event) {
                         windower.set_id_salt(log.id_salt()?);
                     }
-                    windower.apply_stored(record.offset, Some(record.append_ms), &event);
+                    match event {
+                        TurnEvent::Conditional(write) => {
+                            if let Some(group) = groups.add(record.offset, *write) {
+                                windower.decide_stored(Some(record.append_ms), &group);
+                            }
+                        }
+                        event => {
+                            windower.apply_stored(record.offset, Some(record.append_ms), &event);
+                        }
+                    }
                 }
             }
         }
