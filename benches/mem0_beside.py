@@ -79,15 +79,20 @@ def measure(name, add, search):
     print(f"{name}: {added:.0f} adds/s, search median {milliseconds:.1f} ms, {found} of {QUESTIONS} name the place", flush=True)
 
 
-client = MemoryClient(api_key="any", host=sys.argv[1])
-measure(
-    "mem0ai's client, this memory",
-    lambda text, user: client.add(text, user_id=user, infer=False),
-    lambda question, user: client.search(question, filters={"user_id": user}),
-)
-mem0 = library()
-measure(
-    "mem0ai's library, Qdrant in memory",
-    lambda text, user: mem0.add(text, user_id=user, infer=False),
-    lambda question, user: mem0.search(question, filters={"user_id": user}),
-)
+def main():
+    client = MemoryClient(api_key="any", host=sys.argv[1])
+    measure(
+        "mem0ai's client, this memory",
+        lambda text, user: client.add(text, user_id=user, infer=False),
+        lambda question, user: client.search(question, filters={"user_id": user}),
+    )
+    mem0 = library()
+    measure(
+        "mem0ai's library, Qdrant in memory",
+        lambda text, user: mem0.add(text, user_id=user, infer=False),
+        lambda question, user: mem0.search(question, filters={"user_id": user}),
+    )
+
+
+if __name__ == "__main__":
+    main()

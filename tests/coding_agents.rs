@@ -235,6 +235,30 @@ fn entries_come_and_go_without_a_trace() {
     assert_eq!(fs::read_to_string(&script).unwrap(), "#!/bin/sh\n");
 }
 
+/// A variable moved a program's settings when its entries came, and is not set when they go.
+#[test]
+fn entries_go_from_where_they_came() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = home.path().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let settings = elsewhere.join("settings.json");
+    fs::write(&settings, "{}\n").unwrap();
+    let install = || {
+        let mut install = command(home.path(), &["agents", "install", "claude-code", "--yes"]);
+        install.env("CLAUDE_CONFIG_DIR", &elsewhere).output().unwrap()
+    };
+    let installed = install();
+    assert!(installed.status.success(), "{installed:?}");
+    assert!(fs::read_to_string(&settings).unwrap().contains("agents hook"));
+    let removed = run(home.path(), &["agents", "remove", "claude-code", "--yes"]);
+    assert!(removed.status.success(), "{removed:?}");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{}\n");
+    install();
+    fs::write(&settings, fs::read_to_string(&settings).unwrap() + "\n").unwrap();
+    let refused = run(home.path(), &["agents", "remove", "claude-code", "--yes"]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("CLAUDE_CONFIG_DIR"), "{refused:?}");
+}
+
 /// Runs the loop with the real programs; the two that most people have, or all.
 #[test]
 fn real_programs_remember_across_sessions() {

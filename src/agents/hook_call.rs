@@ -49,7 +49,7 @@ impl HookCall {
         let moment = match event {
             "SessionStart" | "sessionStart" => HookMoment::Start(StartCause::of_name(&text(&["source"])?)?),
             "TaskStart" => HookMoment::Start(StartCause::Startup),
-            "PreCompact" | "session.compacted" | "session_compact" => HookMoment::Compaction,
+            "session.compacted" | "session_compact" => HookMoment::Compaction,
             "UserPromptSubmit" | "BeforeAgent" | "userPromptSubmitted" | "chat.message" | "before_agent_start" => {
                 let nested = |name: &str| value.get(name)?.get("prompt")?.as_str().map(str::to_owned);
                 let prompt = text(&["prompt"]).or_else(|| nested("userPromptSubmit"));

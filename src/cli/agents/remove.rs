@@ -6,7 +6,7 @@
 use std::{fs, process::ExitCode};
 
 use agents::AgentProgram;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use terminal::print;
 
 use super::{
@@ -44,7 +44,21 @@ pub(super) fn remove(arguments: &ProgramArgs) -> Result<ExitCode> {
 fn changes_of(places: &AgentPlaces, program: AgentProgram) -> Result<Vec<FileChange>> {
     let receipt = InstallReceipt::read(&places.receipt(program.name()))?.unwrap_or_default();
     let mut changes = Vec::new();
-    for file in files(places, program)? {
+    let files = files(places, program)?;
+    // Where `install` ran with another value of a variable such as CLAUDE_CONFIG_DIR.
+    for (path, known) in receipt.files.iter().filter(|(path, _)| files.iter().all(|file| file.path != **path)) {
+        let Some(text) = text_of(path)? else { continue };
+        ensure!(
+            known.is_untouched(&text),
+            "{}: written since `install`, and not where {} looks now; run `remove` with the variables that `install` \
+             had, such as CLAUDE_CONFIG_DIR",
+            path.display(),
+            program.label()
+        );
+        let (path, after) = (path.clone(), known.before.clone());
+        changes.push(FileChange { path, about: "as it was", before: Some(text), after, is_program: false });
+    }
+    for file in files {
         let Some(text) = text_of(&file.path)? else { continue };
         let after = match receipt.files.get(&file.path) {
             Some(known) if known.is_untouched(&text) => known.before.clone(),

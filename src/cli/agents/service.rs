@@ -130,6 +130,8 @@ impl ServicePlan {
             if is_new {
                 written(&places.unit(), &unit)?;
                 systemd_unit::start()?;
+            } else {
+                systemd_unit::start_again()?;
             }
         }
         Ok(())

@@ -46,6 +46,15 @@ pub(super) fn start() -> Result<()> {
     call(&["restart", NAME])
 }
 
+/// Starts the unit if it does not run, such as after a start that failed.
+///
+/// # Errors
+/// When systemd refuses.
+pub(super) fn start_again() -> Result<()> {
+    call(&["enable", NAME])?;
+    call(&["start", NAME])
+}
+
 /// Stops the unit and removes it.
 ///
 /// # Errors

@@ -181,8 +181,9 @@ impl FollowedHome {
             if self.read.get(id) == Some(state) {
                 continue;
             }
-            let age = now.duration_since(*changed).unwrap_or_default();
-            if file.program.is_rewritten && age < SETTLED {
+            // A file of the future, on a disk with another clock, would never settle.
+            let is_settled = now.duration_since(*changed).is_ok_and(|age| age >= SETTLED) || *changed > now;
+            if file.program.is_rewritten && !is_settled {
                 self.is_waiting = true;
                 continue;
             }
