@@ -51,7 +51,7 @@ typescript:
 	scripts/typescript
 
 test-typescript: setup
-	RIPPLEMEM_RUNTIMES=all cargo test --locked --test ripplemem typescript_client -- --nocapture
+	RIPPLEMEM_RUNTIMES=all cargo test --locked --test ripplemem typescript_ -- --nocapture
 
 # The whole loop of hooks with every coding agent that npm can install, against a scripted model (docs/coding-agents.md).
 # `make test` runs it with Claude Code and Codex.

@@ -83,6 +83,7 @@ impl Outside {
             ("0.0.0.0:8089", format!("127.0.0.1:{model}")),
             ("model:8089", format!("127.0.0.1:{model}")),
             ("0.0.0.0:9464", format!("127.0.0.1:{metrics}")),
+            ("0.0.0.0:8321", format!("0.0.0.0:{http}")),
             ("127.0.0.1:9464", format!("127.0.0.1:{metrics}")),
             ("127.0.0.1:8321", format!("127.0.0.1:{http}")),
             ("/etc/ripplemem", here("etc")),
@@ -215,8 +216,8 @@ fn every_command_of_the_containers_runs_outside_of_them() {
     let ready = words(&services["service"]["healthcheck"]["test"]);
     until("the service", || outside.healthy(&ready));
     assert!(outside.healthy(&[&["CMD"], &words(health)[..]].concat()));
-    let port = of("EXPOSE ");
-    assert!(words(&services["service"]["ports"]).iter().all(|published| published.ends_with(port)));
+    let mut exposed = of("EXPOSE ").split(' ');
+    assert!(words(&services["service"]["ports"]).iter().all(|published| exposed.any(|port| published.ends_with(port))));
 
     let loaded = outside.command(&words(&services["loader"]["command"])).output().unwrap();
     assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
@@ -251,4 +252,38 @@ fn every_command_of_the_containers_runs_outside_of_them() {
     assert!(service.0.wait().unwrap().success());
     assert_eq!(services["service"]["stop_grace_period"], "30s");
     assert!(grace.elapsed() < Duration::from_secs(30));
+}
+
+/// The commands of docs/install.md: a token, a service that is healthy, and a request with the token.
+#[test]
+fn the_recipe_of_a_container_with_a_token_runs_outside_of_it() {
+    let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let of_image = |start: &str| -> Vec<String> {
+        let line = page.lines().find(|line| line.starts_with(start)).unwrap();
+        let (_, command) = line.split_once(" ripplemem:latest ").unwrap();
+        command.split(' ').map(|word| word.trim_matches('\'').to_owned()).collect()
+    };
+    let mut outside = Outside::new();
+    outside.mount("./service.toml:/etc/ripplemem/service.toml:ro");
+    fs::create_dir_all(outside.read("/var/lib/ripplemem")).unwrap();
+    let command = |words: &[String]| outside.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let made = command(&of_image("docker run --rm -v memory:")).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let run = of_image("docker run -d ");
+    let _service = KilledAtEnd(command(&run).stderr(Stdio::null()).spawn().unwrap());
+    let dockerfile = fs::read_to_string(root().join("docker/Dockerfile")).unwrap();
+    let health =
+        dockerfile.lines().find_map(|line| line.trim().strip_prefix("CMD [\"ripplemem\", \"health\"")).unwrap();
+    let health: Value = serde_json::from_str(&format!("[\"CMD\", \"ripplemem\", \"health\"{health}")).unwrap();
+    until("the service", || outside.healthy(&words(&health)));
+    let request = page.lines().find(|line| line.starts_with("curl ") && line.contains("/v1/banks")).unwrap();
+    let url = request.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    let ask = |token: &str| {
+        let header = format!("Authorization: Bearer {token}");
+        let curl = Command::new("curl").args(["-s", &outside.read(url), "-H", &header]).output().unwrap();
+        String::from_utf8(curl.stdout).unwrap()
+    };
+    until("an answer", || ask(&token).trim() == "{\"banks\":[]}");
+    assert!(ask("wrong").contains("401"));
 }

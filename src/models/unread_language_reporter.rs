@@ -49,7 +49,7 @@ impl LanguageCounts {
 pub fn notice(whose: &str, (language, share): (Language, f64), embed: &EmbedSettings) -> String {
     format!(
         "{:.0} % of {whose} are in languages that the model {} does not read, most of them in {} ({language}): \
-         answers will miss them. Write embed.model = \"{MULTILINGUAL}\" (scripts/setup --multilingual of the repository installs it); \
+         answers will miss them. Write embed.model = \"{MULTILINGUAL}\" (`ripplemem setup --multilingual` installs it); \
          `ripplemem reembed` changes the model of what is stored",
         100.0 * share,
         embed.model,

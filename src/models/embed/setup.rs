@@ -26,6 +26,8 @@ use super::{
 
 /// The model of a pipeline file that names none.
 pub const DEFAULT_MODEL: &str = "all-MiniLM-L6-v2-int8";
+/// The model for other languages than English.
+pub const MULTILINGUAL: &str = "multilingual-e5-small";
 /// The reranker that can be installed.
 pub const RERANKER: &str = "ms-marco-MiniLM-L-12-v2";
 
@@ -86,7 +88,8 @@ struct PinnedFiles {
     runtime: PinnedRuntime,
     models: BTreeMap<String, PinnedModel>,
     model_files: BTreeMap<String, String>,
-    reranker: PinnedReranker,
+    multilingual: PinnedOther,
+    reranker: PinnedOther,
 }
 
 #[derive(Deserialize)]
@@ -105,8 +108,9 @@ struct PinnedModel {
     sha256: String,
 }
 
+/// A model of which all files are pinned together.
 #[derive(Deserialize)]
-struct PinnedReranker {
+struct PinnedOther {
     files: BTreeMap<String, String>,
 }
 
@@ -121,8 +125,8 @@ pub(crate) fn reranker_sha256(name: &str) -> Option<String> {
     if name == RERANKER { files.remove(MODEL_FILE) } else { None }
 }
 
-/// ONNX Runtime for `machine`, as `std::env::consts::ARCH` names it, and the files of `models`, which may name the
-/// reranker.
+/// ONNX Runtime for `machine`, as `std::env::consts::ARCH` names it, and the files of `models`, which may name
+/// [`MULTILINGUAL`] and [`RERANKER`].
 ///
 /// # Errors
 /// [`SetupError::Machine`] or [`SetupError::Model`] for one without a hash.
@@ -138,12 +142,17 @@ pub fn required_files(machine: &str, models: &[String]) -> Result<Vec<RequiredFi
             path: format!("{MODELS}/{name}/{file}"),
             sha256: sha256.to_owned(),
         };
-        if name == RERANKER {
-            wanted.extend(pinned.reranker.files.iter().map(|(file, sha256)| of(file, sha256)));
+        let other = match name.as_str() {
+            MULTILINGUAL => Some(&pinned.multilingual),
+            RERANKER => Some(&pinned.reranker),
+            _ => None,
+        };
+        if let Some(other) = other {
+            wanted.extend(other.files.iter().map(|(file, sha256)| of(file, sha256)));
             continue;
         }
         let Some(model) = pinned.models.get(name) else {
-            let known = pinned.models.into_keys().chain([RERANKER.to_owned()]).collect();
+            let known = pinned.models.into_keys().chain([MULTILINGUAL, RERANKER].map(str::to_owned)).collect();
             return Err(SetupError::Model { model: name.clone(), known });
         };
         wanted.push(of(MODEL_FILE, &model.sha256));
@@ -333,6 +342,10 @@ mod tests {
             let pipeline = Pipeline::parse(&format!("version = 1\nembed.model = {name:?}")).expect("valid");
             assert_eq!(pipeline.model().sha256.as_deref(), Some(model.sha256.as_str()), "{name}");
         }
+        let pipeline = Pipeline::parse(&format!("version = 1\nembed.model = {MULTILINGUAL:?}")).expect("valid");
+        assert_eq!(pipeline.model().sha256.as_ref(), pinned.multilingual.files.get(MODEL_FILE));
+        let files = required_files("x86_64", &[MULTILINGUAL.to_owned()]).expect("pinned");
+        assert_eq!(files.len(), 1 + pinned.multilingual.files.len());
         assert_eq!(Pipeline::parse("version = 1").expect("valid").embed.model, DEFAULT_MODEL);
         let wanted = required_files("x86_64", &[DEFAULT_MODEL.to_owned()]).expect("pinned");
         assert_eq!(wanted.len(), 2 + pinned.model_files.len());
