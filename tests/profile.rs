@@ -188,6 +188,43 @@ fn a_bank_without_wishes_and_a_setting_leave_the_context_as_it_is() {
     assert!(!without.context.contains("Wishes"));
 }
 
+/// Words that are over stand in a context only with those that hold, each under its day.
+#[test]
+fn what_was_superseded_is_quoted_with_what_superseded_it() {
+    let home = tempfile::tempdir().unwrap();
+    let turns = [
+        ("Ann", "I live in Lisbon. The bakery below my flat opens at six."),
+        ("Bo", "That is early."),
+        ("Ann", "The tram is late again today."),
+        ("Ann", "I live in Porto now."),
+        ("Ann", "The kettle is broken."),
+    ];
+    let context = |extra: &str| {
+        let home = home.path().join(if extra.is_empty() { "with" } else { "without" });
+        std::fs::create_dir_all(&home).unwrap();
+        let mut service = open(&pipeline(&home, &format!("extract.unit_turns = 1\n{extra}")));
+        ingest(&mut service, &write(&home.join("in.jsonl"), said(&turns)));
+        let question = Question {
+            asker: Some("Ann".to_owned()),
+            most_tokens: Some(60),
+            ..Question::new(Bank::parse("team").unwrap(), "When does the bakery below the flat in Lisbon open?")
+        };
+        service.ask(&question).unwrap()
+    };
+    let with = context("");
+    assert!(with.context.contains("Ann: I live in Lisbon."), "{}", with.context);
+    let later = with.context.find("Ann: I live in Porto").unwrap_or_else(|| panic!("{}", with.context));
+    assert!(with.context.find("Ann: I live in Lisbon.").unwrap() < later, "in the order of time");
+    assert!(with.tokens.spent <= 60, "{}", with.context);
+    let quoted = with.units.iter().flat_map(|unit| &unit.excerpts).any(|excerpt| excerpt.text.contains("Porto"));
+    if !quoted {
+        let [of] = &with.superseding[..] else { panic!("{:?}", with.superseding) };
+        assert_eq!((of.supersedes.as_str(), of.turn.as_str(), of.text.as_str()), ("0", "3", "I live in Porto"));
+    }
+    let without = context("recall.profile = false");
+    assert!(without.superseding.is_empty() && !without.context.contains("Porto"), "{}", without.context);
+}
+
 /// The records of an earlier build get statements, and nothing else of them changes.
 #[test]
 fn old_records_get_statements_without_a_model() {

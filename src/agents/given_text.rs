@@ -18,7 +18,8 @@ pub const MOST_TOKENS: usize = 1_500;
 /// Most tokens of what a session is given at its start, estimated.
 const MOST_BEGIN_TOKENS: usize = 800;
 /// How near to a prompt a unit must be, on the scale on which the best one has 1 and the bank's background 0.
-const LEAST_SHARE: f64 = 0.4;
+/// `ripplemem-eval hooks` measures it (docs/lab/hooks.md).
+pub const LEAST_SHARE: f64 = 0.4;
 /// Words of which more than this share is the same, of 100, say the same.
 const SAME_PERCENT: usize = 75;
 /// Fewer words say nothing for themselves, such as "Noted."
@@ -77,24 +78,36 @@ pub struct PromptRoom<'a> {
     pub prompt: &'a str,
     /// Most tokens, estimated.
     pub most_tokens: usize,
+    /// How near a unit must be, as a share of the best one.
+    pub least_share: f64,
 }
 
 /// What a prompt is given; notes what of it is given. `None` where the memory is not sure that it supports the prompt,
 /// or nothing is new.
 #[must_use]
 pub fn prompt_text(room: PromptRoom<'_>, recalled: &RecalledTurns, given: &mut GivenTurns) -> Option<GivenText> {
+    prompt_quotes(room, recalled, given).map(|(text, _)| text)
+}
+
+/// As [`prompt_text`], with the passages that are quoted, in the order of the text.
+#[must_use]
+pub fn prompt_quotes<'r>(
+    room: PromptRoom<'_>,
+    recalled: &'r RecalledTurns,
+    given: &mut GivenTurns,
+) -> Option<(GivenText, Vec<&'r RecalledPassage>)> {
     if !recalled.supported {
         return None;
     }
     let mut text = TextInTag::new(room.program, PROMPT_HEAD, room.most_tokens);
-    let mut chosen: Vec<(&RecalledPassage, String)> = Vec::new();
+    let mut chosen: Vec<(&'r RecalledPassage, String)> = Vec::new();
     // A question that was asked before is nearest to itself, and answers nothing: what is near to it is measured by the
     // best unit that says something else.
     let prompt = word_set(room.prompt);
     let echoes = |passage: &RecalledPassage| are_alike(&word_set(&passage.text), &prompt);
     let best = recalled.units.iter().filter(|unit| !unit.excerpts.iter().all(echoes));
     let best = best.map(|unit| unit.rho).fold(0.0, f64::max);
-    let near = recalled.units.iter().filter(|unit| unit.rho >= best * LEAST_SHARE);
+    let near = recalled.units.iter().filter(|unit| unit.rho >= best * room.least_share);
     for passage in near.flat_map(|unit| &unit.excerpts) {
         let from = passage.range.map(|range| range.start);
         let is_twice = chosen.iter().any(|(other, _)| {
@@ -117,7 +130,7 @@ pub fn prompt_text(room: PromptRoom<'_>, recalled: &RecalledTurns, given: &mut G
     for (passage, _) in &chosen {
         given.note(&passage.turn, passage.range.map(|range| range.start), &passage.text);
     }
-    text.end()
+    text.end().map(|text| (text, chosen.into_iter().map(|(passage, _)| passage).collect()))
 }
 
 fn word_set(text: &str) -> BTreeSet<String> {
@@ -224,7 +237,13 @@ mod tests {
     }
 
     fn room(program: AgentProgram) -> PromptRoom<'static> {
-        PromptRoom { program, session: "now", prompt: "Who owns the sensor?", most_tokens: MOST_TOKENS }
+        PromptRoom {
+            program,
+            session: "now",
+            prompt: "Who owns the sensor?",
+            most_tokens: MOST_TOKENS,
+            least_share: LEAST_SHARE,
+        }
     }
 
     #[test]

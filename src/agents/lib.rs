@@ -30,7 +30,7 @@ mod yaml_settings;
 
 pub use entries::{OwnCommands, ProgramHome, settings_of};
 pub use given::{GivenTurns, StartCause};
-pub use given_text::{GivenText, MOST_TOKENS, PromptRoom, begin_text, prompt_text};
+pub use given_text::{GivenText, LEAST_SHARE, MOST_TOKENS, PromptRoom, begin_text, prompt_quotes, prompt_text};
 pub use hook_answer::{HookAnswer, hook_answer};
 pub use hook_call::{HookCall, HookMoment};
 pub use program::{AgentProgram, TextLimit, text_mark};

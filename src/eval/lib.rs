@@ -41,8 +41,9 @@ mod score;
 
 pub use ablation::Ablation;
 pub use agents::{
-    AgentContext, AgentFigures, AgentQuote, AgentRow, AgentSet, AgentsRequest, AgentsResult, AgentsRun, MixedFigures,
-    MixedRequest, MixedRow, agents_page, evaluate_agents, evaluate_mixed, write_agents_report,
+    AgentContext, AgentFigures, AgentQuote, AgentRow, AgentSet, AgentsRequest, AgentsResult, AgentsRun, HooksDay,
+    HooksFigures, HooksRequest, HooksRow, MixedFigures, MixedRequest, MixedRow, agents_page, evaluate_agents,
+    evaluate_hooks, evaluate_mixed, hooks_page, write_agents_report,
 };
 pub use calibration::{
     CHANCE, Calibration, CalibrationError, CalibrationSample, CalibrationSampleError, SweepRow, calibrate, samples,

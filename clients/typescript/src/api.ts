@@ -505,6 +505,11 @@ export interface components {
              * @description How sure recollection is that the memory supports an answer, 0 to 1.
              */
             sufficiency: number;
+            /**
+             * @description Later words of the asker, or of the bank's only person, that stand in place of words that the context quotes; it
+             *     quotes them, too. Absent where there is nothing, and with `recall.profile = false`.
+             */
+            superseding?: components["schemas"]["SupersedingStatement"][];
             /** @description False when nothing was found that supports the question. A hint: what is quoted may still answer it. */
             supported: boolean;
             /**
@@ -941,6 +946,11 @@ export interface components {
              * @description How sure recollection is that the memory supports an answer, 0 to 1.
              */
             sufficiency: number;
+            /**
+             * @description Later words of the asker, or of the bank's only person, that stand in place of words that the context quotes; it
+             *     quotes them, too. Absent where there is nothing, and with `recall.profile = false`.
+             */
+            superseding?: components["schemas"]["SupersedingStatement"][];
             /** @description False when nothing was found that supports the question. A hint: what is quoted may still answer it. */
             supported: boolean;
             /**
@@ -2304,6 +2314,19 @@ export interface components {
             /** @description The turns that it was made from. */
             sources: string[];
         };
+        /** @description Words that stand in place of earlier ones. */
+        SupersedingStatement: {
+            /** @description When it was said. */
+            said_at: components["schemas"]["EventTime"];
+            /** @description Who said it. */
+            speaker: string;
+            /** @description A quoted turn whose words are over. */
+            supersedes: string;
+            /** @description The words that say it. */
+            text: string;
+            /** @description The turn that says what holds. */
+            turn: string;
+        };
         /** @description The target of a round: what is missing (paper, section 3.4). */
         Target: {
             /** @description A short label. */
@@ -2802,6 +2825,7 @@ export type StepState = components['schemas']['StepState'];
 export type StoredRecord = components['schemas']['StoredRecord'];
 export type Subscribe = components['schemas']['Subscribe'];
 export type SubscribedUnit = components['schemas']['SubscribedUnit'];
+export type SupersedingStatement = components['schemas']['SupersedingStatement'];
 export type Target = components['schemas']['Target'];
 export type TextRange = components['schemas']['TextRange'];
 export type TokenView = components['schemas']['TokenView'];

@@ -12,8 +12,8 @@ use std::{
 };
 
 use agents::{
-    AgentProgram, GivenText, GivenTurns, HookCall, HookMoment, MOST_TOKENS, PromptRoom, RecalledProfile, RecalledTurns,
-    begin_text, hook_answer, prompt_text, question_of,
+    AgentProgram, GivenText, GivenTurns, HookCall, HookMoment, LEAST_SHARE, MOST_TOKENS, PromptRoom, RecalledProfile,
+    RecalledTurns, begin_text, hook_answer, prompt_text, question_of,
 };
 use jiff::Zoned;
 use serde_json::json;
@@ -213,7 +213,7 @@ fn ask(
             question["where"] = json!({"metadata": {"not": {"path": ["session"], "eq": mark}}});
         }
         let recalled: RecalledTurns = read(request.send("POST", "/v1/ask", Some(&question.to_string())))?;
-        let room = PromptRoom { program, session: mark, prompt: &text, most_tokens };
+        let room = PromptRoom { program, session: mark, prompt: &text, most_tokens, least_share: LEAST_SHARE };
         texts.extend(prompt_text(room, &recalled, given));
     }
     Ok(joined(texts))

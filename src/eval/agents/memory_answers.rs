@@ -133,7 +133,7 @@ type IndexedQuestionVisitor<'q> =
     dyn FnMut(&PipelineDriver, (usize, usize), &Question) -> Result<(), PipelineError> + 'q;
 
 /// Builds the memory, and calls `put` for each question once the turns before it have been added.
-fn replay_questions(
+pub(super) fn replay_questions(
     set: &str,
     chats: &[AgentChat],
     pipeline: &Pipeline,

@@ -6,12 +6,13 @@
 //!
 //! `chats` has the types; `chat_files` reads them through `beam` and `realmem`; `stem_numbers` and `facts` are the
 //! metric; `memory_answers` asks the memory; `passages` and `passage_baselines` are what people build instead; `run`
-//! runs the evaluation; `result` and `report` show it.
+//! runs the evaluation; `result` and `report` show it. `hook_quotes` measures what hooks of coding agents would give.
 
 mod beam;
 mod chat_files;
 mod chats;
 mod facts;
+mod hook_quotes;
 mod memory_answers;
 mod mixed;
 mod mixed_chats;
@@ -24,6 +25,7 @@ mod run;
 mod stem_numbers;
 
 pub use chats::AgentSet;
+pub use hook_quotes::{HooksDay, HooksFigures, HooksRequest, HooksRow, evaluate_hooks, hooks_page};
 pub(crate) use memory_answers::each_question;
 pub use mixed::{MixedFigures, MixedRequest, MixedRow, evaluate_mixed};
 pub use report::{agents_page, write_agents_report};

@@ -15,7 +15,7 @@ use types::config::Pipeline;
 
 use super::{
     agents::AgentsArgs, calibrate::CalibrateArgs, console::ConsoleArgs, conversations::ConversationsArgs, fit::FitArgs,
-    mixed::MixedArgs, pairs::PairsArgs, pipeline_args::PipelineArgs, schema::EvalSchemaArgs,
+    hooks::HooksArgs, mixed::MixedArgs, pairs::PairsArgs, pipeline_args::PipelineArgs, schema::EvalSchemaArgs,
 };
 
 /// Score the memory on a benchmark: build it, ask every question, and compare the answers with the evidence.
@@ -100,6 +100,7 @@ enum EvalCommand {
     RealMem(AgentsArgs),
     Fit(FitArgs),
     Mixed(MixedArgs),
+    Hooks(HooksArgs),
     Pairs(PairsArgs),
     Conversations(ConversationsArgs),
     Calibrate(CalibrateArgs),
@@ -114,6 +115,7 @@ impl EvalArgs {
             Some(EvalCommand::RealMem(agents)) => return agents.run(AgentSet::RealMem),
             Some(EvalCommand::Fit(fit)) => return fit.run(),
             Some(EvalCommand::Mixed(mixed)) => return mixed.run(),
+            Some(EvalCommand::Hooks(hooks)) => return hooks.run(),
             Some(EvalCommand::Pairs(pairs)) => return pairs.run(),
             Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
             Some(EvalCommand::Calibrate(calibrate)) => return calibrate.run(),

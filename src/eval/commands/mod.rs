@@ -9,6 +9,7 @@ mod calibrate;
 mod console;
 mod conversations;
 mod fit;
+mod hooks;
 mod mixed;
 mod pairs;
 mod pipeline_args;

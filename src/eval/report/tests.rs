@@ -130,6 +130,7 @@ fn question(id: &str) -> QuestionResult {
             context_turns: vec![vec!["D1:1".to_owned()]],
             tokens: ContextTokens::default(),
             instructions: Vec::new(),
+            superseding: Vec::new(),
             sufficiency: 0.75,
             supported: true,
             stop_reason: "enough".to_owned(),

@@ -222,7 +222,7 @@ fn a_stranded_client_of_a_reader_is_replaced() {
     let first = reader.read(&cluster, 0, 1).unwrap();
     let next = first[0].record.offset + 1;
     let wait = |met: &mut dyn FnMut() -> bool| {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(300);
         while !met() {
             assert!(Instant::now() < until, "timed out");
             std::thread::sleep(Duration::from_millis(20));

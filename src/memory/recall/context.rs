@@ -18,8 +18,9 @@ use crate::{
     index::{PartBody, UnitBody},
     language::times::render_interval,
 };
-use types::model::{EventTime, Interval};
+use types::model::{EventTime, Interval, Statement};
 
+use super::later_words::LaterWords;
 use super::turn_quotation::{one_line, quote, quote_passages};
 
 /// A unit with the indexes of its quoted parts. Without indexes its restatement is quoted.
@@ -40,7 +41,18 @@ pub fn render_context<'u>(
     units: impl IntoIterator<Item = UnitQuote<'u>>,
     unsupported: Option<&str>,
 ) -> EvidenceContext {
+    render_with_later(units, unsupported, &LaterWords::default())
+}
+
+/// As [`render_context`], with what stands in place of quoted words, each where its time is, under a heading of its own.
+#[must_use]
+pub(super) fn render_with_later<'u>(
+    units: impl IntoIterator<Item = UnitQuote<'u>>,
+    unsupported: Option<&str>,
+    later: &LaterWords<'_>,
+) -> EvidenceContext {
     let units: Vec<UnitQuote<'u>> = units.into_iter().collect();
+    let later = later.missing(&quoted_turns(units.iter().copied()));
     let mut out = EvidenceContext::default();
     if let Some(reason) = unsupported {
         let rest = if units.is_empty() { "" } else { " What follows is only the nearest that was found." };
@@ -50,8 +62,20 @@ pub fn render_context<'u>(
     let (whole, excerpts): (Vec<UnitQuote<'u>>, Vec<UnitQuote<'u>>) =
         units.into_iter().partition(|(unit, excerpt)| excerpt.is_none() || unit.is_restated());
     render_units(whole.into_iter().map(|(unit, _)| unit).collect(), &mut out);
-    render_excerpts(&excerpts, &mut out);
+    render_excerpts(&excerpts, &later, &mut out);
     out
+}
+
+/// The turns that a context of these quotes.
+pub(super) fn quoted_turns<'u>(units: impl IntoIterator<Item = UnitQuote<'u>>) -> BTreeSet<&'u str> {
+    let mut turns = BTreeSet::new();
+    for (unit, excerpt) in units {
+        match excerpt.filter(|_| !unit.is_restated()) {
+            Some(excerpt) => turns.extend(excerpt.iter().filter_map(|at| unit.part(*at)).map(|part| part.turn)),
+            None => turns.extend(unit.sources()),
+        }
+    }
+    turns
 }
 
 fn heading(out: &mut String, text: &str) {
@@ -78,7 +102,7 @@ fn render_units(mut units: Vec<&UnitBody>, out: &mut EvidenceContext) {
     }
 }
 
-fn render_excerpts(units: &[UnitQuote<'_>], out: &mut EvidenceContext) {
+fn render_excerpts(units: &[UnitQuote<'_>], later: &[(&str, &Statement)], out: &mut EvidenceContext) {
     // A turn that two units quote appears once. One of them may quote only its questions, so the longer quote stays.
     let mut days: BTreeMap<(Date, &str), DayTurns<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
@@ -92,19 +116,28 @@ fn render_excerpts(units: &[UnitQuote<'_>], out: &mut EvidenceContext) {
             }
         }
     }
-    let mut days: Vec<_> =
-        days.into_iter().filter_map(|(key, lines)| Some((first_said(&lines)?, key, lines))).collect();
-    days.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    for (said_at, (date, _), lines) in days {
+    let of_day = |((date, session), lines): ((Date, _), DayTurns<'_>)| {
+        let quoted =
+            |((_, turn), parts): (&(u32, &str), &TurnParts<'_>)| Some(((*turn).to_owned(), quoted_turn(parts)?));
+        Some(((first_said(&lines)?, date, session), lines.iter().filter_map(quoted).collect()))
+    };
+    let mut days: Vec<QuotedDay<'_>> = days.into_iter().filter_map(of_day).collect();
+    days.extend(later.iter().map(|(_, of)| {
+        let date = of.said_at.local().date();
+        ((of.said_at, date, ""), vec![(of.turn.clone(), quote(&of.speaker, &of.text))])
+    }));
+    days.sort_by_key(|(first, _)| *first);
+    for ((said_at, date, _), lines) in days {
         heading(&mut out.text, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
-        for ((_, turn), parts) in &lines {
-            let Some(quoted) = quoted_turn(parts) else { continue };
+        for (turn, quoted) in lines {
             let _ = writeln!(out.text, "{quoted}");
-            out.turns.push(vec![(*turn).to_owned()]);
+            out.turns.push(vec![turn]);
         }
     }
 }
 
+/// When the first of a day's quotes was said, its day and its session; and of each quote the turn and the line.
+type QuotedDay<'u> = ((EventTime, Date, &'u str), Vec<(String, String)>);
 /// The quoted turns of a day, by ordinal and id.
 type DayTurns<'u> = BTreeMap<(u32, &'u str), TurnParts<'u>>;
 /// The quoted parts of a turn, by the byte at which they begin.

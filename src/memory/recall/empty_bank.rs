@@ -32,7 +32,7 @@ pub fn empty_bank_evidence(
         &super::PartShares::of(&FamiliarityResult::default()),
         (&FamiliarityResult::default(), &[]),
         (settings.stop.most_tokens, 0),
-        token_budget::ContextNotes { unsupported: Some(&reason), remark: None },
+        token_budget::ContextNotes { unsupported: Some(&reason), ..Default::default() },
     );
     let trace = Trace {
         cues: question_cues::with_asker(question_cues::question_cues(&read), &read),
@@ -55,6 +55,7 @@ pub fn empty_bank_evidence(
         context_turns: context.turns,
         tokens,
         instructions: Vec::new(),
+        superseding: Vec::new(),
         sufficiency: 0.0,
         supported: false,
         stop_reason: planner::NO_START.to_owned(),

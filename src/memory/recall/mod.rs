@@ -11,7 +11,8 @@
 //! `abstain`, `token_budget` and `context` follow. `trace_text` renders evidence as text; `familiarity_scale` and
 //! `walk_trace` are what a trace shows on request, and `explanation` says why a turn is quoted or not. `flat_rankings`
 //! ranks without the graph, for comparison. `asked_time` is how an answer follows the time of its question.
-//! `standing_instructions` is the section of what the asker asked of the assistant; `profile_page` shows a profile.
+//! `standing_instructions` is the section of what the asker asked of the assistant, `later_words` what holds in place of
+//! quoted words of that person; `profile_page` shows a profile.
 
 mod abstain;
 mod agreement;
@@ -29,6 +30,7 @@ mod explanation;
 mod familiarity_scale;
 mod first_hop;
 mod flat_rankings;
+mod later_words;
 mod part_shares;
 mod planner;
 mod profile_page;

@@ -14,12 +14,13 @@ use super::{
     expand::Support,
     familiarity_scale::{familiarity_scale, near_misses},
     first_hop, flat_rankings,
+    later_words::LaterWords,
     planner::{self, Planner},
     question_cues,
     recollection::{PlannedRound, QuotedUnits, Recollection},
     reranker::Reranker,
     speaker_shares,
-    standing_instructions::StandingSection,
+    standing_instructions::{StandingSection, asker_profile},
     token_budget::{self, BudgetedEvidence, ContextNotes},
     unknown_asker,
     walk_trace::walk_trace,
@@ -168,18 +169,21 @@ pub(super) fn recollection<'q>(
         Some((reason, chooses)) if *chooses || unsupported.is_some() => Some(reason.clone()),
         _ => unsupported,
     };
+    let known = first.familiar.only_person.as_deref().filter(|_| !about_stranger);
+    // A question about some turns alone gets no words of others.
+    let profile = match matching {
+        Some(_) => Vec::new(),
+        None => asker_profile(memory, question, known, settings).map_err(failed("profile".to_owned()))?,
+    };
+    let later = LaterWords::of(&profile);
     let notes = ContextNotes {
+        later: Some(&later),
         unsupported: unsupported.as_deref(),
         remark: nothing.as_ref().map(|(reason, _)| reason.as_str()).filter(|_| unsupported.is_none()),
     };
-    let known = first.familiar.only_person.as_deref().filter(|_| !about_stranger);
-    // A question about some turns alone gets no words of others.
-    let standing = match matching {
-        Some(_) => StandingSection::default(),
-        None => StandingSection::of(memory, question, known, settings).map_err(failed("profile".to_owned()))?,
-    };
+    let standing = StandingSection::of(&profile, question, settings);
     let most_tokens = settings.stop.most_tokens;
-    let BudgetedEvidence { ranked, context, tokens } = token_budget::fit_evidence(
+    let BudgetedEvidence { ranked, context, tokens, superseding } = token_budget::fit_evidence(
         assembled,
         &first.impressions,
         (&first.familiar, first.chosen.quoted()),
@@ -225,6 +229,7 @@ pub(super) fn recollection<'q>(
         context_turns: context.turns,
         tokens,
         instructions: standing.instructions,
+        superseding,
         units: ranked.into_iter().map(|ranked| evidence_unit(ranked, taken)).collect(),
         sufficiency,
         supported: unsupported.is_none(),

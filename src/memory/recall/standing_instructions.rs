@@ -23,6 +23,19 @@ const SHARE_DIVISOR: usize = 3;
 /// The line above the instructions.
 const HEADING: &str = "## Wishes of the person who asks, in their own words";
 
+/// The profile of the person who asks, if anybody is known to ask.
+pub(super) fn asker_profile(
+    memory: &dyn RecallMemory,
+    question: &Question,
+    only_person: Option<&str>,
+    settings: &RecallSettings,
+) -> Result<Vec<Arc<ProfileLine>>, BoxError> {
+    let Some(asker) = question.asker.as_deref().or(only_person).filter(|_| settings.profile) else {
+        return Ok(Vec::new());
+    };
+    Ok(memory.profile(ProfileProbe { bank: question.bank.key(), person: Some(person_key(asker)) })?.value)
+}
+
 /// The section, and what it costs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct StandingSection {
@@ -34,24 +47,14 @@ pub(super) struct StandingSection {
 }
 
 impl StandingSection {
-    /// The section for a question; empty if nobody is known to ask, or if that person asked for nothing.
-    pub(super) fn of(
-        memory: &dyn RecallMemory,
-        question: &Question,
-        only_person: Option<&str>,
-        settings: &RecallSettings,
-    ) -> Result<Self, BoxError> {
-        let Some(asker) = question.asker.as_deref().or(only_person).filter(|_| settings.profile) else {
-            return Ok(Self::default());
-        };
-        let probe = ProfileProbe { bank: question.bank.key(), person: Some(person_key(asker)) };
-        let lines = memory.profile(probe)?.value;
+    /// The section for a question, of the asker's profile; empty if that person asked for nothing.
+    pub(super) fn of(lines: &[Arc<ProfileLine>], question: &Question, settings: &RecallSettings) -> Self {
         let holds = |line: &&Arc<ProfileLine>| {
             line.superseded_by.is_none() && line.statement().kind == StatementKind::Instruction
         };
         let lines: Vec<&Statement> = lines.iter().filter(holds).map(|line| line.statement()).collect();
         let most = settings.instruction_tokens.min(settings.stop.most_tokens / SHARE_DIVISOR);
-        Ok(Self::within(lines, &question.text, most))
+        Self::within(lines, &question.text, most)
     }
 
     /// The section of some instructions within a number of tokens.

@@ -10,14 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     PartShares, RankedCandidate,
-    context::{EvidenceContext, UnitQuote, render_context},
+    context::{EvidenceContext, UnitQuote, quoted_turns, render_context, render_with_later},
+    later_words::LaterWords,
     turn_quotation::{one_line, quote_passages},
 };
 use crate::{
     index::{FamiliarPart, FamiliarityResult},
     language::token_count,
 };
-use types::model::ContextTokens;
+use types::model::{ContextTokens, SupersedingStatement};
 
 /// Most passages that are quoted of a unit if no part of it was chosen.
 const PASSAGES_OF_A_UNIT: usize = 3;
@@ -35,15 +36,19 @@ pub(super) struct BudgetedEvidence {
     pub(super) context: EvidenceContext,
     /// The tokens of the context.
     pub(super) tokens: ContextTokens,
+    /// What stands in place of quoted words, and is quoted with them.
+    pub(super) superseding: Vec<SupersedingStatement>,
 }
 
-/// What the first line of a context says; one of the two at most.
+/// What a context says besides the evidence: a first line, one of the two at most, and later words.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ContextNotes<'n> {
     /// Why the evidence supports no answer.
     pub(super) unsupported: Option<&'n str>,
     /// What memory does not hold, though the evidence may answer the question.
     pub(super) remark: Option<&'n str>,
+    /// What stands in place of quoted words.
+    pub(super) later: Option<&'n LaterWords<'n>>,
 }
 
 /// The evidence within `most_tokens`, of which other sections of the context have taken some: the evidence gives up as
@@ -55,7 +60,9 @@ pub(super) fn fit_evidence(
     (most_tokens, taken_tokens): (usize, usize),
     notes: ContextNotes<'_>,
 ) -> BudgetedEvidence {
-    let ContextNotes { unsupported, remark } = notes;
+    let ContextNotes { unsupported, remark, later } = notes;
+    let none = LaterWords::default();
+    let later = later.unwrap_or(&none);
     let remark = remark.map(remark_line);
     // The line is left out where it would take the room of the evidence.
     let remark = remark.filter(|line| token_count::count_tokens(line) * REMARK_DIVISOR <= most_tokens);
@@ -92,7 +99,7 @@ pub(super) fn fit_evidence(
     let mut note = unsupported;
     loop {
         let kept = quoted_units(&ranked, &quotes);
-        let context = render_context(kept.iter().map(unit_quote), note);
+        let context = render_with_later(kept.iter().map(unit_quote), note, later);
         let spent = token_count::count_tokens(&context.text);
         // Tokens that span lines are not in the sum above, nor is the note, so it may be too low.
         if spent > most_tokens && quotes.pop().is_some() {
@@ -102,13 +109,14 @@ pub(super) fn fit_evidence(
             note = if reason.is_empty() { None } else { Some("") };
             continue;
         }
-        let next = next_part_tokens(familiar, &kept, unsupported, spent);
+        let next = next_part_tokens(familiar, &kept, unsupported, later, spent);
         let context = remark
             .iter()
             .fold(context, |context, line| EvidenceContext { text: format!("{line}\n{}", context.text), ..context });
         let spent = if remark.is_some() { token_count::count_tokens(&context.text) } else { spent };
         let tokens = ContextTokens { spent: spent as u32, most: most as u32, next };
-        return BudgetedEvidence { ranked: kept, context, tokens };
+        let superseding = later.superseding(&quoted_turns(kept.iter().map(unit_quote)));
+        return BudgetedEvidence { ranked: kept, context, tokens, superseding };
     }
 }
 
@@ -202,6 +210,7 @@ fn next_part_tokens(
     familiar: &FamiliarityResult,
     kept: &[RankedCandidate],
     unsupported: Option<&str>,
+    later: &LaterWords<'_>,
     spent: usize,
 ) -> Option<u32> {
     let is_quoted = |part: &FamiliarPart| {
@@ -212,7 +221,8 @@ fn next_part_tokens(
     };
     let next = familiar.best.iter().find(|part| !is_quoted(part))?;
     let part = BTreeSet::from([next.part]);
-    let with_it = render_context(kept.iter().map(unit_quote).chain([(&*next.unit, Some(&part))]), unsupported);
+    let quotes = kept.iter().map(unit_quote).chain([(&*next.unit, Some(&part))]);
+    let with_it = render_with_later(quotes, unsupported, later);
     Some(token_count::count_tokens(&with_it.text).saturating_sub(spent) as u32)
 }
 
@@ -246,7 +256,7 @@ mod tests {
             RankedCandidate { candidate: found, rho: score(at) }
         };
         let ranked = units.iter().enumerate().map(ranked).collect();
-        let notes = ContextNotes { unsupported, remark: None };
+        let notes = ContextNotes { unsupported, ..ContextNotes::default() };
         fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), (most_tokens, 0), notes)
     }
 

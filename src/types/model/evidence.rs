@@ -646,6 +646,10 @@ pub struct Evidence {
     /// only person where no asker is named. Absent where there is nothing, and with `recall.profile = false`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<StandingInstruction>,
+    /// Later words of the asker, or of the bank's only person, that stand in place of words that the context quotes; it
+    /// quotes them, too. Absent where there is nothing, and with `recall.profile = false`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub superseding: Vec<SupersedingStatement>,
     /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub sufficiency: f64,
     /// False when nothing was found that supports the question. A hint: what is quoted may still answer it.
@@ -673,6 +677,21 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StandingInstruction {
     /// The turn that says it.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words that say it.
+    pub text: String,
+}
+
+/// Words that stand in place of earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SupersedingStatement {
+    /// A quoted turn whose words are over.
+    pub supersedes: String,
+    /// The turn that says what holds.
     pub turn: String,
     /// Who said it.
     pub speaker: String,

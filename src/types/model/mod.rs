@@ -51,7 +51,7 @@ pub use evidence::{
     ConsideredUnit, ContextTokens, EdgeRecord, EdgeStep, Evidence, EvidenceNotice, EvidenceUnit, Excerpt,
     FamiliarityScale, FamiliarityTerms, LogPosition, NearMiss, NoticeCode, PartLogit, Plan, PrecedingTurn, Provenance,
     Question, QuestionCues, QuestionRefusal, RecallRound, RefusalCode, RerankResult, Score, ScoringScope,
-    StandingInstruction, Target, Trace, WalkTrace, WalkUnit, WalkUnitState,
+    StandingInstruction, SupersedingStatement, Target, Trace, WalkTrace, WalkUnit, WalkUnitState,
 };
 pub use explanation::{
     ExplainedSubject, Explanation, ExplanationQuery, ExplanationStep, ExplanationStepName, ExplanationStepNumbers,

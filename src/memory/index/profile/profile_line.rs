@@ -44,7 +44,7 @@ impl ProfileLine {
     }
 
     /// The statements that say it, in order.
-    fn statements(&self) -> impl Iterator<Item = &Arc<LiveStatement>> {
+    pub(crate) fn statements(&self) -> impl Iterator<Item = &Arc<LiveStatement>> {
         self.earlier.iter().chain([&self.newest])
     }
 
