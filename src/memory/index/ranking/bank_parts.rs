@@ -135,7 +135,11 @@ impl BankParts {
     /// Returns whether there is more to do.
     pub(in crate::index) fn repair(&mut self, allowance: &mut WorkBudget) -> bool {
         let most = (allowance.left() / CHANGED_CANDIDATE).max(1) as usize;
-        self.free_given_up(FREED_FOR_ONE * most);
+        if self.given_up.is_some() {
+            self.free_given_up(FREED_FOR_ONE * most);
+            allowance.spend(CHANGED_CANDIDATE * most as u64);
+            return self.wants_repair();
+        }
         let changed;
         if let Some(last) = self.making {
             let some: Vec<PartKey> = self.parts.after(last).map(|(key, _)| *key).take(most).collect();
