@@ -16,6 +16,7 @@ use std::{
 };
 
 use logs::{Log, LogRecord, ReadBatch, ReadProgress, Topic};
+use memchr::memmem;
 use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardHandle};
 use snapshots::{Manifest, MemoryLogRead, RestoredRecord, RestoredSnapshot, UnreadableMemoryRecord};
 use tracing::debug_span;
@@ -53,6 +54,10 @@ impl ShardLoadLimits {
 
 /// How many turns a closed window counts for.
 const WINDOW_TURNS: usize = 32;
+/// How many turns a closed window counts for that only lost units.
+const LESSENED_WINDOW_TURNS: usize = 4;
+/// What the value of a record without units has in it. In a text the quotes are escaped.
+const WITHOUT_UNITS: &[u8] = br#""units":[]"#;
 /// How many units of a snapshot are loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
@@ -350,10 +355,16 @@ fn form_of_record(record: &LogRecord) -> Option<VectorSpace> {
     Some(VectorSpace { model: read.model, dimensions })
 }
 
-/// How many turns records hold, as far as their keys show them.
+/// How many turns records hold, as far as their keys show them. What only takes units away counts for less: it is
+/// applied sooner, and the more of it a load has, the less often the units that stay are repaired.
 fn turns_of(records: &[LogRecord]) -> usize {
-    let turns = |record: &LogRecord| match MemoryKey::from_bytes(&record.key) {
-        Ok(MemoryKey { turn: None, .. }) => WINDOW_TURNS,
+    let lost_units = [IN_PART.as_bytes(), b"\","].concat();
+    let turns = |record: &LogRecord| match (MemoryKey::from_bytes(&record.key), &record.value) {
+        (Ok(MemoryKey { turn: None, .. }), Some(value)) if memmem::find(value, WITHOUT_UNITS).is_some() => 1,
+        (Ok(MemoryKey { turn: None, .. }), Some(value)) if memmem::find(value, &lost_units).is_some() => {
+            LESSENED_WINDOW_TURNS
+        }
+        (Ok(MemoryKey { turn: None, .. }), Some(_)) => WINDOW_TURNS,
         _ => 1,
     };
     records.iter().map(turns).sum()

@@ -62,6 +62,26 @@ impl History {
         Self { banks, operations }
     }
 
+    /// A history after which so many records of each bank are lost that `stays` in ten stay; new ones come in between,
+    /// and others after that. Returns it with the number of operations at its beginning; as many follow, with the loss,
+    /// and then others.
+    pub(super) fn with_loss(seed: u64, operations: usize, stays: u64) -> (Self, usize) {
+        let mut history = Self::new(seed, operations);
+        let mut dice = Dice(seed ^ 0x10_55);
+        let mut new = Self::new(seed ^ 0xFFFF, operations).operations.into_iter();
+        for key in history.live().into_keys() {
+            if dice.below(10) >= stays {
+                history.operations.push(Operation { key, record: None });
+            }
+            if dice.below(8) == 0 {
+                history.operations.extend(new.next());
+            }
+        }
+        assert!(history.operations.len() < 2 * operations, "the whole loss is in the second batch");
+        history.operations.extend(new);
+        (history, operations)
+    }
+
     /// The records that a compacted log keeps.
     pub(super) fn live(&self) -> BTreeMap<MemoryKey, MemoryRecord> {
         let mut live = BTreeMap::new();

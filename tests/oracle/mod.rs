@@ -224,10 +224,27 @@ fn play(
 }
 
 fn check(seed: u64, operations: usize) {
-    let history = History::new(seed, operations);
+    let layouts = [
+        (3, Layout { shards: 1, threads: 1, slice: 1 }),
+        (17, Layout { shards: 3, threads: 2, slice: 200_000 }),
+        (usize::MAX, Layout { shards: 8, threads: 3, slice: 1 }),
+        (40, Layout { shards: 2, threads: 2, slice: 5_000 }),
+        (9, Layout { shards: 5, threads: 1, slice: u64::MAX }),
+    ];
+    check_history(seed, &History::new(seed, operations), &layouts, History::shuffled);
+}
+
+/// Plays a history one operation after the other, compares it with the reference, and then plays it again in batches,
+/// in other layouts, in the order that `order` gives it.
+fn check_history(
+    seed: u64,
+    history: &History,
+    layouts: &[(usize, Layout)],
+    order: impl Fn(&History, u64) -> Vec<Operation>,
+) {
     let mut dice = Dice(seed ^ 0xABCD);
     let probes = probes(&history.banks, &mut dice);
-    let answers = play(&history, &history.operations, 1, ONE, &probes);
+    let answers = play(history, &history.operations, 1, ONE, &probes);
 
     let reference = Reference::new(&history.live(), &pipeline(), Score::from_f64(THRESHOLD));
     assert_eq!(answers.census, reference.census(), "seed {seed}: units and edges equal the reference");
@@ -250,17 +267,9 @@ fn check(seed: u64, operations: usize) {
         assert_eq!(answers.neighbours[i], reference.neighbourhood(&walk), "seed {seed}: neighbours of probe {i}");
     }
 
-    let layouts = [
-        (3, Layout { shards: 1, threads: 1, slice: 1 }),
-        (17, Layout { shards: 3, threads: 2, slice: 200_000 }),
-        (usize::MAX, Layout { shards: 8, threads: 3, slice: 1 }),
-        (40, Layout { shards: 2, threads: 2, slice: 5_000 }),
-        (9, Layout { shards: 5, threads: 1, slice: u64::MAX }),
-    ];
-    for (order, (batch, layout)) in (1..).zip(layouts) {
-        let shuffled = history.shuffled(order);
-        let again = play(&history, &shuffled, batch, layout, &probes);
-        assert_eq!(answers, again, "seed {seed}: order {order}, batches of {batch}, {layout:?}");
+    for (nth, (batch, layout)) in (1..).zip(layouts) {
+        let again = play(history, &order(history, nth), *batch, *layout, &probes);
+        assert_eq!(answers, again, "seed {seed}: order {nth}, batches of {batch}, {layout:?}");
     }
 }
 
@@ -294,6 +303,23 @@ fn a_deletion_promotes_the_next_best() {
     let before = full.census().edge_list;
     let promoted = expected.edge_list.iter().filter(|edge| !before.contains(edge)).count();
     assert!(promoted > 0, "some unit chose a next best that it had not chosen before");
+}
+
+/// Invariant 1 if a load takes most of a bank or all of it: nothing differs from the same removals one by one, whatever
+/// else the load brings, however it is divided, and if other loads follow.
+#[test]
+fn what_leaves_at_once_leaves_as_if_one_by_one() {
+    for (seed, stays) in (0..5).zip([0, 1, 2, 4, 7]) {
+        let (history, at_once) = History::with_loss(seed, 100, stays);
+        let layouts = [
+            (at_once, Layout { shards: 1, threads: 1, slice: 1 }),
+            (at_once, Layout { shards: 2, threads: 2, slice: 60_000 }),
+            (at_once, Layout { shards: 1, threads: 1, slice: 2_000_000 }),
+            (at_once, Layout { shards: 1, threads: 1, slice: u64::MAX }),
+            (at_once / 3, Layout { shards: 3, threads: 2, slice: 1 }),
+        ];
+        check_history(seed, &history, &layouts, |history, _| history.operations.clone());
+    }
 }
 
 /// Invariant 5.

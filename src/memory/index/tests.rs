@@ -330,6 +330,59 @@ fn a_shard_that_is_dropped_leaves_nothing_behind() {
     assert!(grown < 64 << 20, "{grown} bytes more after 900 shards");
 }
 
+/// Changes that remove what a load added.
+fn removal(added: RecordLoad) -> RecordLoad {
+    let changes = added.changes.into_iter().map(|(key, _)| (key, None)).collect();
+    RecordLoad { changes, ..RecordLoad::default() }
+}
+
+/// A load that takes most of a bank, or all of it, and brings new units, is applied in pieces of any size; loads of
+/// another bank come in between. The bank ends as one that lost its units one by one.
+#[test]
+fn a_bank_that_loses_much_at_once_ends_as_if_it_lost_its_units_one_by_one() {
+    let digest = |stepped: &mut SteppedShard, name: &str| {
+        let answer = stepped.count(name, true);
+        while stepped.step() {}
+        counted(&answer)
+    };
+    // Which windows stay, and which are new.
+    let cases: [(fn(u32) -> bool, std::ops::Range<u32>); 4] = [
+        (|start| start % 9 == 0, 120..120),
+        (|start| start % 3 > 0, 105..126),
+        (|_| false, 120..120),
+        (|_| false, 117..129),
+    ];
+    for (stays, new) in cases {
+        let mut alone = SteppedShard::with_slices(u64::MAX);
+        alone.load(load("a", 0..120));
+        for start in (0..120).filter(|start| !stays(*start)) {
+            alone.load(removal(load("a", start..start + 1)));
+        }
+        alone.load(load("a", new.clone()));
+        let expected = digest(&mut alone, "a");
+        for slice in [1, 25_000, 400_000, u64::MAX] {
+            let mut stepped = SteppedShard::with_slices(slice);
+            stepped.load(load("a", 0..120));
+            while stepped.step() {}
+            let mut changes = removal(load("a", 0..120)).changes;
+            let staying: Vec<RecordKey> =
+                (0..120).filter(|start| stays(*start)).map(|start| load("a", start..start + 1).changes[0].0).collect();
+            changes.retain(|(key, _)| !staying.contains(key));
+            changes.extend(load("a", new.clone()).changes);
+            stepped.load(RecordLoad { changes, ..RecordLoad::default() });
+            let mut asked = Vec::new();
+            for window in 0..8 {
+                stepped.step();
+                stepped.load(load("b", window..window + 1));
+                asked.push((window + 1, stepped.count("b", false)));
+            }
+            let found = digest(&mut stepped, "a");
+            assert_eq!(found, expected, "slices of {slice}, new windows {new:?}");
+            asked.iter().for_each(|(units, answer)| assert_eq!(counted(answer).0, u64::from(*units)));
+        }
+    }
+}
+
 #[test]
 fn what_was_removed_is_given_up_once_a_shard_is_idle() {
     // Each load is one batch, and batches of different sizes are not merged at once.

@@ -10,6 +10,18 @@ pub(super) const SLICE: u64 = 2_000_000;
 pub(super) const INDEXED_UNIT: u64 = 60_000;
 /// Comparing a new or deleted unit with one that is already there.
 pub(super) const COMPARED_UNIT: u64 = 5;
+/// Taking out one unit, with its parts and its edges.
+pub(super) const REMOVED_UNIT: u64 = 20_000;
+/// Looking for removed units in the pool of one unit.
+pub(super) const READ_POOL: u64 = 50;
+/// Listing the units that may have chosen a removed one by its cues.
+pub(super) const LISTED_NEIGHBOURS: u64 = 5_000;
+/// Choosing anew for one unit by its cues.
+pub(super) const RECHOSEN_UNIT: u64 = 10_000;
+/// Taking the words of one unit out of the lexical index.
+pub(super) const UNLISTED_WORDS: u64 = 10_000;
+/// Adding a part to the candidate index, or taking it out.
+pub(super) const CHANGED_CANDIDATE: u64 = 20_000;
 /// Adding one unit whose choices are known.
 pub(super) const PLACED_UNIT: u64 = 40_000;
 /// Adding one known choice.

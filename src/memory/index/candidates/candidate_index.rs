@@ -130,6 +130,12 @@ impl CandidateIndex {
         self.free.insert(slot);
     }
 
+    /// Frees at most `most` parts of an index that is not read any more; false if it has none left.
+    pub(in crate::index) fn free_parts(&mut self, most: usize) -> bool {
+        self.parts.truncate(self.parts.len().saturating_sub(most));
+        !self.parts.is_empty()
+    }
+
     /// A slot for a part between two others: next to one of them if possible, so that the parts of a window are in
     /// consecutive slots.
     fn free_slot(&mut self, before: PartSlot, after: PartSlot) -> PartSlot {

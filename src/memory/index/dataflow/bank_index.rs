@@ -8,7 +8,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     rc::Rc,
     sync::Arc,
 };
@@ -30,7 +30,7 @@ use timely::{
 
 use super::{
     index_scan::{IndexScan, ProbeResult},
-    shard_banks::{EpochRestore, ShardBanks, SharedBanks, UnitChoice},
+    shard_banks::{EpochSteps, ShardBanks, SharedBanks, UnitChoice},
 };
 use crate::index::{
     probes::IndexProbe,
@@ -51,13 +51,15 @@ pub(in crate::index) type ProbeId = u64;
 /// Results, each with the probe that it answers.
 pub(in crate::index) type ProbeResultStream<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, ProbeResult)>>;
 
-/// A step in restoring a bank as a whole, so that no choice has to be searched for.
+/// A step in steps a bank as a whole, so that no choice has to be searched for.
 #[derive(Debug, Clone)]
-pub(in crate::index) enum BankRestoreStep {
+pub(in crate::index) enum BankStep {
     /// The choices of the bank's units at this epoch are known already. They follow as [`Self::Chosen`].
     Placed(BankKey),
     /// Choices of units that have been placed, grouped by unit.
     Chosen(BankKey, Arc<Vec<GraphChoice>>),
+    /// The load has no further changes of the bank: what deletions left to do is done now.
+    Repaired(BankKey),
 }
 
 /// A probe that is not answered yet.
@@ -82,6 +84,10 @@ pub(in crate::index) struct ScanProgress {
     pub answered: Cell<u64>,
     /// The number of units of each bank.
     pub sizes: RefCell<HashMap<BankKey, usize>>,
+    /// Work that repairs may do in an epoch.
+    pub repairs: Cell<u64>,
+    /// Banks that are to be repaired further.
+    pub unrepaired: RefCell<HashSet<BankKey>>,
     activator: RefCell<Option<Activator>>,
 }
 
@@ -97,9 +103,11 @@ impl ScanProgress {
         self.admitted.get() - self.answered.get()
     }
 
-    fn note_size(&self, bank: BankKey, units: usize) {
+    fn note_size(&self, bank: BankKey, units: usize, is_repaired: bool) {
         let mut sizes = self.sizes.borrow_mut();
         let _ = if units > 0 { sizes.insert(bank, units) } else { sizes.remove(&bank) };
+        let mut unrepaired = self.unrepaired.borrow_mut();
+        let _ = if is_repaired { unrepaired.remove(&bank) } else { unrepaired.insert(bank) };
     }
 }
 
@@ -109,7 +117,7 @@ struct PendingEpoch {
     choices: Option<Capability<Epoch>>,
     hits: Option<Capability<Epoch>>,
     updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
-    restoring: EpochRestore,
+    steps: EpochSteps,
     probes: Vec<PendingProbe<IndexProbe>>,
 }
 
@@ -123,7 +131,7 @@ struct RunningScan {
 /// Builds the operator.
 pub(in crate::index) fn bank_index<'scope>(
     units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
-    known: Stream<'scope, Epoch, Vec<BankRestoreStep>>,
+    known: Stream<'scope, Epoch, Vec<BankStep>>,
     probes: Stream<'scope, Epoch, Vec<PendingProbe<IndexProbe>>>,
     banks: SharedBanks,
     turns: Rc<ScanProgress>,
@@ -157,8 +165,9 @@ pub(in crate::index) fn bank_index<'scope>(
                 entry.choices.get_or_insert_with(|| capability.delayed(&epoch, 0));
                 for known in known.drain(..) {
                     match known {
-                        BankRestoreStep::Placed(bank) => drop(entry.restoring.placed.insert(bank)),
-                        BankRestoreStep::Chosen(bank, choices) => entry.restoring.chosen.push((bank, choices)),
+                        BankStep::Placed(bank) => drop(entry.steps.placed.insert(bank)),
+                        BankStep::Chosen(bank, choices) => entry.steps.chosen.push((bank, choices)),
+                        BankStep::Repaired(bank) => entry.steps.repaired.push(bank),
                     }
                 }
             });
@@ -182,7 +191,7 @@ pub(in crate::index) fn bank_index<'scope>(
                 if frontiers.iter().any(|frontier| frontier.less_equal(&epoch)) {
                     break;
                 }
-                let PendingEpoch { choices, hits, updates, restoring, probes } = entry.remove();
+                let PendingEpoch { choices, hits, updates, steps, probes } = entry.remove();
                 if let Some(capability) = choices {
                     scans.retain_mut(|under_way| {
                         let bank = under_way.scan.bank();
@@ -192,7 +201,8 @@ pub(in crate::index) fn bank_index<'scope>(
                     let mut output = choices_out.activate();
                     let mut session = output.session(&capability);
                     let emit = |chosen, change| session.give((chosen, epoch, change));
-                    banks.apply(updates, &restoring, emit, |bank, units| turns.note_size(bank, units));
+                    let sized = |bank, units, is_repaired| turns.note_size(bank, units, is_repaired);
+                    banks.apply(updates, &steps, &mut WorkBudget::new(turns.repairs.take()), emit, sized);
                 }
                 if let Some(capability) = hits {
                     for PendingProbe { id, probe } in probes {

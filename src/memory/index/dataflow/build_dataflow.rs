@@ -27,7 +27,7 @@ use timely::{
 };
 
 use super::{
-    bank_index::{BankRestoreStep, Epoch, PendingProbe, ProbeId, ScanProgress, bank_index},
+    bank_index::{BankStep, Epoch, PendingProbe, ProbeId, ScanProgress, bank_index},
     census::{CensusProbe, GraphEdge, count_edges, count_units},
     index_scan::ProbeResult,
     neighbourhood::neighbourhood,
@@ -73,8 +73,8 @@ pub(in crate::index) struct ChangeKinds {
 pub(in crate::index) struct ShardInputs {
     /// Memory records.
     pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<RecordUpsert>>>,
-    /// Choices of banks that are restored as a whole.
-    pub known: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<BankRestoreStep>>>,
+    /// Choices of banks that are restored as a whole, and repairs.
+    pub known: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<BankStep>>>,
     /// First-hop and familiarity probes.
     pub indexes: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<IndexProbe>>>>,
     /// Neighbourhood probes.
@@ -112,7 +112,7 @@ pub(in crate::index) fn build(
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {
         let (records, record_stream) = scope.new_input::<Vec<RecordUpsert>>();
-        let (known, known_stream) = scope.new_input::<Vec<BankRestoreStep>>();
+        let (known, known_stream) = scope.new_input::<Vec<BankStep>>();
         let (indexes, index_stream) = scope.new_input::<Vec<PendingProbe<IndexProbe>>>();
         let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<PendingProbe<NeighbourhoodProbe>>>();
         let (censuses, census_stream) = scope.new_input::<Vec<PendingProbe<CensusProbe>>>();

@@ -1,8 +1,10 @@
 //! The indexes of every bank of a shard.
 //!
 //! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes to the choices, which
-//! are a function of the set of units only. A bank without units is removed. An `index_scan` reads these indexes and
-//! changes only the lexical index, which is built from the units when it is first needed.
+//! are a function of the set of units once a load is applied. A unit that is deleted leaves at once; what it leaves
+//! behind in the indexes is repaired after the last change of its load, step by step, for the units that stay. So a bank
+//! that loses all of its units is removed as a whole, and nothing of it is repaired. An `index_scan` reads these indexes
+//! and changes only the lexical index, which is built from the units when it is first needed.
 
 use std::{
     cell::RefCell,
@@ -15,7 +17,10 @@ use differential_dataflow::consolidation::consolidate;
 
 use crate::index::{
     candidates::indexed_part::PartSlot,
-    edges::{cue_index::CueIndex, semantic_index::SemanticIndex},
+    edges::{
+        cue_index::CueIndex,
+        semantic_index::{SemanticIndex, UnitChoiceChange},
+    },
     lexical::{lexical_index::LexicalIndex, tantivy_postings::TantivyPostings, term_analyzer::TermAnalyzer},
     memory_footprint::MemoryFootprint,
     ranking::bank_parts::BankParts,
@@ -23,6 +28,7 @@ use crate::index::{
         association_score::{Edge, EdgeChoice, GraphChoice, StructuralScorer},
         live_unit::{LiveUnit, UnitKey},
     },
+    work_budget::WorkBudget,
 };
 use types::{
     config::MemorySettings,
@@ -38,13 +44,15 @@ pub(in crate::index) type SharedBanks = Rc<RefCell<ShardBanks>>;
 /// The lexical index of all banks of a thread's shards.
 pub(in crate::index) type SharedPostings = Rc<RefCell<TantivyPostings>>;
 
-/// What one epoch restores: the banks whose new units have known choices, and these choices.
+/// What one epoch does besides its changes: the banks whose new units have known choices, these choices, and repairs.
 #[derive(Debug, Default)]
-pub(in crate::index) struct EpochRestore {
+pub(in crate::index) struct EpochSteps {
     /// Banks whose units of this epoch are not compared: their choices follow.
     pub placed: HashSet<BankKey>,
     /// Known choices, grouped by unit.
     pub chosen: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
+    /// Banks whose load has no further changes: what deletions left to do is done now.
+    pub repaired: Vec<BankKey>,
 }
 
 /// All banks of a shard.
@@ -117,13 +125,16 @@ impl ShardBanks {
         (banks.get_mut(&bank).map(Box::as_mut), ScanResources { settings, structural, words, postings })
     }
 
-    /// Applies the changes of one epoch; `sized` gets the number of units of each changed bank.
+    /// Applies the changes of one epoch, and does what it says to repair within the allowance, at least one step for each
+    /// bank; `sized` gets the number of units of each changed bank, and whether there is
+    /// nothing to repair.
     pub(in crate::index) fn apply(
         &mut self,
         mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
-        restoring: &EpochRestore,
+        steps: &EpochSteps,
+        repairs: &mut WorkBudget,
         mut emit: impl FnMut(UnitChoice, isize),
-        mut sized: impl FnMut(BankKey, usize),
+        mut sized: impl FnMut(BankKey, usize, bool),
     ) {
         consolidate(&mut updates);
         let mut changes = Vec::new();
@@ -138,12 +149,12 @@ impl ShardBanks {
             state.parts.insert(&inserted, &mut self.words);
             if let Some(lexical) = &mut state.lexical {
                 let mut postings = self.postings.borrow_mut();
-                deleted.iter().for_each(|id| lexical.delete(bank, *id, &mut postings));
+                deleted.iter().for_each(|id| lexical.delete(*id));
                 inserted.iter().for_each(|unit| lexical.insert(bank, unit, &mut self.words, &mut postings));
                 commit |= lexical.wants_commit(self.settings.lexical_tail, &postings);
             }
             let fresh = state.semantic.is_empty() || state.restoring;
-            state.restoring = fresh && deleted.is_empty() && restoring.placed.contains(&bank);
+            state.restoring = fresh && deleted.is_empty() && steps.placed.contains(&bank);
             if state.restoring {
                 state.semantic.insert_unchosen(&inserted);
                 state.cue.insert_unchosen(&inserted);
@@ -153,12 +164,13 @@ impl ShardBanks {
                 state.cue.apply(&self.structural, &deleted, &inserted, &mut changes);
                 emit_changes(bank, Channel::Structural, &mut changes, &mut emit);
             }
-            sized(bank, state.semantic.len());
-            if state.semantic.is_empty() {
-                self.banks.remove(&bank);
+            let units = state.semantic.len();
+            sized(bank, units, units == 0 || !state.wants_repair());
+            if units == 0 {
+                self.remove(bank);
             }
         }
-        for (bank, known) in &restoring.chosen {
+        for (bank, known) in &steps.chosen {
             let Some(state) = self.banks.get_mut(bank).filter(|state| state.restoring) else { continue };
             for of_unit in known.chunk_by(|a, b| a.from == b.from) {
                 let (semantic, structural): (Vec<GraphChoice>, Vec<GraphChoice>) =
@@ -169,8 +181,27 @@ impl ShardBanks {
                 emit_changes(*bank, Channel::Structural, &mut changes, &mut emit);
             }
         }
+        for bank in &steps.repaired {
+            let Some(state) = self.banks.get_mut(bank) else { continue };
+            let mut more = state.wants_repair();
+            while more {
+                more = state.repair(*bank, &self.structural, &self.postings, repairs, &mut changes, &mut emit);
+                if repairs.is_spent() {
+                    break;
+                }
+            }
+            sized(*bank, state.semantic.len(), !more);
+        }
         if commit {
             self.postings.borrow_mut().commit();
+        }
+    }
+
+    /// Removes a bank that has no units left.
+    fn remove(&mut self, bank: BankKey) {
+        let removed = self.banks.remove(&bank);
+        if removed.is_some_and(|state| state.lexical.is_some()) {
+            self.postings.borrow_mut().forget([bank].into_iter());
         }
     }
 }
@@ -191,6 +222,36 @@ impl BankIndexes {
         let chosen = self.semantic.chosen_by(unit).iter().chain(self.cue.chosen_by(unit));
         let units = chosen.filter_map(|choice| self.semantic.unit(choice.id));
         units.flat_map(|unit| self.parts.slots(unit)).collect()
+    }
+
+    /// Does one step of what deletions left to do, within the allowance where that allows a step. Returns whether there
+    /// is more to do.
+    fn repair(
+        &mut self,
+        bank: BankKey,
+        structural: &StructuralScorer,
+        postings: &SharedPostings,
+        allowance: &mut WorkBudget,
+        changes: &mut Vec<UnitChoiceChange>,
+        emit: &mut impl FnMut(UnitChoice, isize),
+    ) -> bool {
+        if self.parts.wants_repair() {
+            self.parts.repair(allowance);
+        } else if let Some(lexical) = self.lexical.as_mut().filter(|lexical| lexical.wants_repair()) {
+            lexical.repair(bank, allowance, &mut postings.borrow_mut());
+        } else if self.semantic.wants_repair() {
+            self.semantic.repair(allowance, changes);
+            emit_changes(bank, Channel::Semantic, changes, emit);
+        } else {
+            self.cue.repair(structural, allowance, changes);
+            emit_changes(bank, Channel::Structural, changes, emit);
+        }
+        self.wants_repair()
+    }
+
+    fn wants_repair(&self) -> bool {
+        let lexical = self.lexical.as_ref().is_some_and(LexicalIndex::wants_repair);
+        lexical || self.parts.wants_repair() || self.semantic.wants_repair() || self.cue.wants_repair()
     }
 
     fn footprint(&self) -> MemoryFootprint {

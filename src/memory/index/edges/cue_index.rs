@@ -3,9 +3,10 @@
 //! In: net deletions and insertions of one epoch. Out: the exact changes of the choices. For each cue value, units are
 //! ordered by (start of T, or else when it was said; ordinal; id); one more order is for time alone. Candidates are the
 //! nearest units before and after in each order (decision 12). A change affects only the units near it, at any bank
-//! size.
+//! size. A deleted unit leaves at once, with its choices; the units near it choose again in [`CueIndex::repair`], which
+//! follows the last change of a load and goes step by step.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::semantic_index::UnitChoiceChange;
 use crate::index::id_hasher::UnitIdMap;
@@ -15,11 +16,12 @@ use crate::index::{
         association_score::{CueSet, EdgeChoice, GraphChoice, NameKey, StructuralScorer, TimelinePosition},
         live_unit::LiveUnit,
     },
+    work_budget::{LISTED_NEIGHBOURS, RECHOSEN_UNIT, WorkBudget},
 };
 use types::{
     chunked_map::ChunkedMap,
     model::UnitId,
-    shrinkable_collection::{ShrinkableCollection, insert_sparingly},
+    shrinkable_collection::{ShrinkableCollection, insert_sparingly, push_sparingly},
 };
 
 /// The structural index of one bank.
@@ -30,7 +32,14 @@ pub(in crate::index) struct CueIndex {
     /// The units of each cue value, in order. One map holds all values, because most banks have few units for a value.
     cued: UnitsByCue,
     units: UnitIdMap<(Arc<LiveUnit>, Vec<EdgeChoice>)>,
+    /// Units that left and may still be chosen.
+    gone: Vec<Arc<LiveUnit>>,
+    /// Units that are to choose again.
+    stale: UnitIdMap<()>,
 }
+
+/// The choices, with the unit's ordinal, of every unit whose choices may have changed.
+type PreviousChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
 
 /// A participant, a location, or time: a hash of the name, with the kind in the last two bits.
 type CueValue = u64;
@@ -51,10 +60,18 @@ impl CueIndex {
     /// An empty index, with the number of candidates before and after a unit, and the number of choices per unit.
     #[must_use]
     pub(in crate::index) fn new(neighbours: usize, choices: usize) -> Self {
-        Self { neighbours, choices, cued: UnitsByCue::default(), units: UnitIdMap::default() }
+        Self {
+            neighbours,
+            choices,
+            cued: UnitsByCue::default(),
+            units: UnitIdMap::default(),
+            gone: Vec::new(),
+            stale: UnitIdMap::default(),
+        }
     }
 
-    /// Applies the net change of one epoch and appends the changes of the choices.
+    /// Applies the net change of one epoch and appends the changes of the choices. [`Self::repair`] follows the last
+    /// epoch of a load.
     pub(in crate::index) fn apply(
         &mut self,
         structural: &StructuralScorer,
@@ -62,25 +79,76 @@ impl CueIndex {
         inserted: &[Arc<LiveUnit>],
         changes: &mut Vec<UnitChoiceChange>,
     ) {
-        let mut before = UnitIdMap::default();
-        let mut stale = BTreeSet::new();
+        let mut before = PreviousChoices::default();
         for id in deleted {
-            self.delete(*id, &mut before, &mut stale);
+            self.delete(*id, &mut before);
         }
+        self.units.give_room_back();
+        let mut stale = UnitIdMap::default();
         for unit in inserted {
             self.insert(structural, unit, &mut before, &mut stale);
         }
-        for id in stale {
-            let Some((unit, old)) = self.units.get(&id) else { continue };
-            let new = self.choose(structural, unit);
-            if new != *old {
-                let position = unit.position;
-                if let Some((_, choices)) = self.units.get_mut(&id) {
-                    let old = std::mem::replace(choices, new);
-                    before.entry(id).or_insert((position.ordinal, old));
-                }
+        if self.gone.is_empty() {
+            stale.keys().for_each(|id| self.choose_again(structural, *id, &mut before));
+        } else {
+            self.stale.extend(stale);
+        }
+        self.report_changes(before, changes);
+    }
+
+    /// Does one step of what deletions left to do, within the allowance where that allows a step; appends the changes
+    /// of the choices. Returns whether there is more to do.
+    pub(in crate::index) fn repair(
+        &mut self,
+        structural: &StructuralScorer,
+        allowance: &mut WorkBudget,
+        changes: &mut Vec<UnitChoiceChange>,
+    ) -> bool {
+        if self.units.is_empty() {
+            (self.gone, self.stale) = (Vec::new(), UnitIdMap::default());
+            return false;
+        }
+        let most = |work: u64| (allowance.left() / work).max(1) as usize;
+        if !self.gone.is_empty() {
+            let some = self.gone.split_off(self.gone.len().saturating_sub(most(LISTED_NEIGHBOURS)));
+            allowance.spend(LISTED_NEIGHBOURS * some.len() as u64);
+            for unit in some {
+                // Its neighbours may have chosen it, or have a new farthest candidate now.
+                let near: Vec<UnitId> = self.candidates(&unit).collect();
+                self.stale.extend(near.into_iter().map(|id| (id, ())));
+            }
+        } else {
+            let some: Vec<UnitId> = self.stale.keys().copied().take(most(RECHOSEN_UNIT)).collect();
+            allowance.spend(RECHOSEN_UNIT * some.len() as u64);
+            let mut before = PreviousChoices::default();
+            for id in some {
+                self.stale.remove(&id);
+                self.choose_again(structural, id, &mut before);
+            }
+            self.stale.give_room_back();
+            self.report_changes(before, changes);
+        }
+        self.wants_repair()
+    }
+
+    /// Whether deletions left something to do.
+    pub(in crate::index) fn wants_repair(&self) -> bool {
+        !self.gone.is_empty() || !self.stale.is_empty()
+    }
+
+    fn choose_again(&mut self, structural: &StructuralScorer, id: UnitId, before: &mut PreviousChoices) {
+        let Some((unit, old)) = self.units.get(&id) else { return };
+        let new = self.choose(structural, unit);
+        if new != *old {
+            let position = unit.position;
+            if let Some((_, choices)) = self.units.get_mut(&id) {
+                let old = std::mem::replace(choices, new);
+                before.entry(id).or_insert((position.ordinal, old));
             }
         }
+    }
+
+    fn report_changes(&self, before: PreviousChoices, changes: &mut Vec<UnitChoiceChange>) {
         for (id, (ordinal, old)) in before {
             let now = self.units.get(&id);
             let new = now.map_or(&[][..], |(_, choices)| choices);
@@ -127,46 +195,49 @@ impl CueIndex {
         self.units.get(&id).map_or(&[], |(_, choices)| choices)
     }
 
-    fn delete(&mut self, id: UnitId, before: &mut UnitIdMap<(u32, Vec<EdgeChoice>)>, stale: &mut BTreeSet<UnitId>) {
+    fn delete(&mut self, id: UnitId, before: &mut PreviousChoices) {
         let Some((unit, old)) = self.units.remove(&id) else { return };
-        self.units.give_room_back();
         let order = order(&unit);
         for value in values(&unit.cues) {
             self.cued.remove((value, order));
         }
         before.insert(id, (unit.position.ordinal, old));
-        // Its neighbours may have chosen it, or have a new farthest candidate now.
-        stale.extend(self.candidates(&unit));
+        push_sparingly(&mut self.gone, unit);
     }
 
     fn insert(
         &mut self,
         structural: &StructuralScorer,
         unit: &Arc<LiveUnit>,
-        before: &mut UnitIdMap<(u32, Vec<EdgeChoice>)>,
-        stale: &mut BTreeSet<UnitId>,
+        before: &mut PreviousChoices,
+        stale: &mut UnitIdMap<()>,
     ) {
         if self.units.contains_key(&unit.id) {
             return;
         }
         let order = order(unit);
         before.entry(unit.id).or_insert((unit.position.ordinal, Vec::new()));
-        stale.insert(unit.id);
+        stale.insert(unit.id, ());
         self.units.insert(unit.id, (unit.clone(), Vec::new()));
         for value in values(&unit.cues) {
             self.cued.insert((value, order), ());
             let (earlier, later) = around(&self.cued, (value, order), self.neighbours);
             let (earlier, later): (Vec<_>, Vec<_>) = (earlier.collect(), later.collect());
+            if !self.gone.is_empty() {
+                // The new unit may put others out of reach of the place of one that left, so they choose again.
+                stale.extend(earlier.into_iter().chain(later).map(|id| (id, ())));
+                continue;
+            }
             for (near, far) in [(&earlier, &later), (&later, &earlier)] {
                 for (distance, other) in near.iter().enumerate() {
-                    if stale.contains(other) {
+                    if stale.contains_key(other) || self.stale.contains_key(other) {
                         continue;
                     }
                     let Some((other, choices)) = self.units.get_mut(other) else { continue };
                     // The new unit pushed the farthest candidate out of the other's reach.
                     let pushed = far.get(self.neighbours - 1 - distance);
                     if pushed.is_some_and(|pushed| choices.iter().any(|c| c.id == *pushed)) {
-                        stale.insert(other.id);
+                        stale.insert(other.id, ());
                         continue;
                     }
                     let Some(score) = structural.score(&other.cues, &unit.cues) else { continue };

@@ -2,8 +2,10 @@
 //!
 //! In: net deletions and insertions of one epoch. Out: the exact changes of the choices. The state is a function of the
 //! live set (decision 11): each unit keeps a pool of its best candidates at or above the threshold, with a floor below
-//! which candidates were dropped. After a deletion, the next best is taken from the pool. A pool is computed again only
-//! if it has a floor and too few candidates left for a full choice.
+//! which candidates were dropped. A deleted unit leaves at once, with its choices; the pools of others lose it in
+//! [`SemanticIndex::repair`], which follows the last change of a load and goes step by step: so nothing is repaired for
+//! units that leave later in the same load, and nothing at all if no unit stays. A repair takes the next best from the
+//! pool. A pool is computed again only if it has a floor and too few candidates left for a full choice.
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, slice::from_ref, sync::Arc};
 
@@ -19,6 +21,7 @@ use crate::index::{
         near_rows::NearRows,
         unit_vector_rows::VectorRows,
     },
+    work_budget::{COMPARED_UNIT, READ_POOL, WorkBudget},
 };
 use types::{
     model::{Score, UnitId},
@@ -38,6 +41,8 @@ const CODED_FROM: usize = 256;
 /// With at least this many deletions, all choices are read. With fewer, a scan per deleted unit finds the units near
 /// it.
 const CHOICES_READ_FROM: usize = 8;
+/// Pools that one step of a repair reads at least.
+const LEAST_POOLS: u64 = 64;
 /// Words of bits for the ids of what is deleted.
 const ID_WORDS: usize = 64;
 
@@ -52,6 +57,12 @@ pub(in crate::index) struct SemanticIndex {
     near: Option<NearRows>,
     slots: Vec<PooledUnit>,
     slot_of: UnitIdMap<usize>,
+    /// Units that left and may still be in pools.
+    gone: Vec<Arc<LiveUnit>>,
+    /// The first slot whose pool may hold them.
+    uncleared: usize,
+    /// Units whose pools are to be computed again.
+    short: Vec<UnitId>,
 }
 
 #[derive(Debug)]
@@ -106,10 +117,14 @@ impl SemanticIndex {
             near: None,
             slots: Vec::new(),
             slot_of: UnitIdMap::default(),
+            gone: Vec::new(),
+            uncleared: 0,
+            short: Vec::new(),
         }
     }
 
-    /// Applies the net change of one epoch and appends the changes of the choices.
+    /// Applies the net change of one epoch and appends the changes of the choices. [`Self::repair`] follows the last
+    /// epoch of a load.
     pub(in crate::index) fn apply(
         &mut self,
         deleted: &[UnitId],
@@ -118,6 +133,7 @@ impl SemanticIndex {
     ) {
         let mut before = PreviousChoices::default();
         self.delete(deleted, &mut before);
+        self.clear_returning(inserted, &mut before);
         for block in inserted.chunks(BLOCK) {
             self.insert(block, &mut before);
         }
@@ -213,15 +229,57 @@ impl SemanticIndex {
         self.slots.is_empty()
     }
 
+    /// Does one step of what deletions left to do, within the allowance where that allows a step; appends the changes
+    /// of the choices. Returns whether there is more to do.
+    pub(in crate::index) fn repair(&mut self, allowance: &mut WorkBudget, changes: &mut Vec<UnitChoiceChange>) -> bool {
+        let mut before = PreviousChoices::default();
+        let compared = (self.slots.len() as u64 * COMPARED_UNIT).max(1);
+        if self.slots.is_empty() {
+            self.gone = Vec::new();
+            self.short = Vec::new();
+        } else if !self.gone.is_empty() {
+            if self.gone.len() >= CHOICES_READ_FROM {
+                let most = (allowance.left() / READ_POOL).max(LEAST_POOLS) as usize;
+                let end = self.slots.len().min(self.uncleared + most);
+                allowance.spend((end - self.uncleared) as u64 * READ_POOL);
+                let gone = std::mem::take(&mut self.gone);
+                self.clear_pools(self.uncleared..end, &GoneIds::of(&gone), &mut before);
+                self.uncleared = end;
+                if end < self.slots.len() {
+                    self.gone = gone;
+                }
+            } else if let Some(unit) = self.gone.pop() {
+                allowance.spend(compared);
+                let gone = [unit];
+                let near = self.slots_near(&gone);
+                self.clear_pools(near.into_iter(), &GoneIds::of(&gone), &mut before);
+            }
+            if self.gone.is_empty() {
+                (self.gone, self.uncleared) = (Vec::new(), 0);
+            }
+        } else {
+            let most = (allowance.left() / compared).clamp(1, BLOCK as u64) as usize;
+            let some = self.short.split_off(self.short.len().saturating_sub(most));
+            allowance.spend(compared * some.len() as u64);
+            self.refill(&some, &mut before);
+        }
+        self.report_changes(before, changes);
+        self.wants_repair()
+    }
+
+    /// Whether deletions left something to do.
+    pub(in crate::index) fn wants_repair(&self) -> bool {
+        !self.gone.is_empty() || !self.short.is_empty()
+    }
+
     fn delete(&mut self, deleted: &[UnitId], before: &mut PreviousChoices) {
-        let mut gone: Vec<Arc<LiveUnit>> = Vec::new();
         for id in deleted {
             let Some(slot) = self.slot_of.remove(id) else { continue };
             self.remember_choices(slot, before);
             if let Some(near) = &mut self.near {
                 near.swap_remove(slot);
             }
-            gone.push(self.slots.swap_remove(slot).unit);
+            push_sparingly(&mut self.gone, self.slots.swap_remove(slot).unit);
             if self.slots.len() < self.coded_from / 2 {
                 self.near = None;
             }
@@ -231,41 +289,54 @@ impl SemanticIndex {
         }
         self.slot_of.give_room_back();
         self.slots.give_room_back();
-        let ids: UnitIdMap<()> = gone.iter().map(|unit| (unit.id, ())).collect();
-        let mut short = Vec::new();
-        for slot in self.slots_choosing(&gone, &ids) {
-            self.remember_choices(slot, before);
-            let pool = &mut self.slots[slot].pool;
-            pool.best.retain(|choice| !ids.contains_key(&choice.id));
-            if pool.best.len() < self.choices && pool.floor.is_some() {
-                short.push(slot);
-            }
-        }
-        short.chunks(BLOCK).for_each(|block| self.refill(block));
     }
 
-    /// The slots whose candidates hold one of the units that are gone.
-    fn slots_choosing(&self, gone: &[Arc<LiveUnit>], ids: &UnitIdMap<()>) -> BTreeSet<usize> {
-        // A bit for some bits of an id: most ids need no lookup in the map.
-        let bit = |id: UnitId| ((id.0 >> 6) as usize % ID_WORDS, 1u64 << (id.0 % 64));
-        let mut bits = [0; ID_WORDS];
-        ids.keys().map(|id| bit(*id)).for_each(|(word, bit)| bits[word] |= bit);
-        let is_gone = |id: UnitId| {
-            let (word, bit) = bit(id);
-            bits[word] & bit != 0 && ids.contains_key(&id)
-        };
-        let holds = |slot: &usize| self.slots[*slot].pool.best.iter().any(|choice| is_gone(choice.id));
-        if gone.len() >= CHOICES_READ_FROM {
-            return (0..self.slots.len()).filter(holds).collect();
+    /// Clears the pools of those units that left and now return: what the pools hold of them may be out of date.
+    fn clear_returning(&mut self, inserted: &[Arc<LiveUnit>], before: &mut PreviousChoices) {
+        if self.gone.is_empty() || inserted.is_empty() {
+            return;
         }
+        let new: UnitIdMap<()> = inserted.iter().map(|unit| (unit.id, ())).collect();
+        let returning: Vec<_> = self.gone.extract_if(.., |unit| new.contains_key(&unit.id)).collect();
+        let ids = GoneIds::of(&returning);
+        if returning.len() >= CHOICES_READ_FROM {
+            self.clear_pools(0..self.slots.len(), &ids, before);
+        } else if !returning.is_empty() {
+            let near = self.slots_near(&returning);
+            self.clear_pools(near.into_iter(), &ids, before);
+        }
+    }
+
+    /// The slots of the units near some units.
+    fn slots_near(&self, gone: &[Arc<LiveUnit>]) -> BTreeSet<usize> {
         let queries: Vec<_> = gone.iter().map(|unit| unit.vector()).collect();
         let mut near = BTreeSet::new();
         self.scan(&queries, |_, slot, _| near.extend([slot]));
-        near.retain(holds);
         near
     }
 
-    fn refill(&mut self, short: &[usize]) {
+    /// Takes units that are gone out of the pools of some slots.
+    fn clear_pools(&mut self, slots: impl Iterator<Item = usize>, ids: &GoneIds, before: &mut PreviousChoices) {
+        for slot in slots {
+            if !self.slots[slot].pool.best.iter().any(|choice| ids.contains(choice.id)) {
+                continue;
+            }
+            self.remember_choices(slot, before);
+            let PooledUnit { unit, pool } = &mut self.slots[slot];
+            pool.best.retain(|choice| !ids.contains(choice.id));
+            if pool.best.len() < self.choices && pool.floor.is_some() {
+                self.short.push(unit.id);
+            }
+        }
+    }
+
+    /// Computes the pools of those of some units that are still here and lack candidates.
+    fn refill(&mut self, short: &[UnitId], before: &mut PreviousChoices) {
+        let mut short: Vec<usize> = short.iter().filter_map(|id| self.slot_of.get(id).copied()).collect();
+        short.retain(|slot| {
+            let pool = &self.slots[*slot].pool;
+            pool.best.len() < self.choices && pool.floor.is_some()
+        });
         let units: Vec<&LiveUnit> = short.iter().map(|slot| &*self.slots[*slot].unit).collect();
         let queries: Vec<_> = units.iter().map(|unit| unit.vector()).collect();
         let mut pools: Vec<ChoicePool> = units.iter().map(|_| ChoicePool::default()).collect();
@@ -277,6 +348,7 @@ impl SemanticIndex {
             }
         });
         for (slot, pool) in short.iter().zip(pools) {
+            self.remember_choices(*slot, before);
             self.slots[*slot].pool = pool;
         }
     }
@@ -379,6 +451,31 @@ impl SemanticIndex {
     }
 }
 
+/// The ids of units that are gone.
+struct GoneIds {
+    /// A bit for some bits of an id: most ids need no lookup in the map.
+    bits: [u64; ID_WORDS],
+    ids: UnitIdMap<()>,
+}
+
+impl GoneIds {
+    fn of(units: &[Arc<LiveUnit>]) -> Self {
+        let ids: UnitIdMap<()> = units.iter().map(|unit| (unit.id, ())).collect();
+        let mut bits = [0; ID_WORDS];
+        ids.keys().map(|id| Self::bit(*id)).for_each(|(word, bit)| bits[word] |= bit);
+        Self { bits, ids }
+    }
+
+    fn bit(id: UnitId) -> (usize, u64) {
+        ((id.0 >> 6) as usize % ID_WORDS, 1u64 << (id.0 % 64))
+    }
+
+    fn contains(&self, id: UnitId) -> bool {
+        let (word, bit) = Self::bit(id);
+        self.bits[word] & bit != 0 && self.ids.contains_key(&id)
+    }
+}
+
 /// A unit that some queries are compared with. Its vector in 16 bits is made once for all of them.
 struct ComparedUnit<'u> {
     unit: &'u LiveUnit,
@@ -457,7 +554,10 @@ mod tests {
             // Many deletions at once are found by the choices, and a few by the vectors.
             let [one, other] = [(&mut without, ten.max(1)), (&mut with, 10)].map(|(index, at_once)| {
                 let mut changes = Vec::new();
-                deleted.chunks(at_once).for_each(|some| index.apply(some, &[], &mut changes));
+                for some in deleted.chunks(at_once) {
+                    index.apply(some, &[], &mut changes);
+                    while index.repair(&mut WorkBudget::new(1), &mut changes) {}
+                }
                 index.apply(&[], inserted, &mut changes);
                 let mut net = changes.into_iter().map(|(id, _, choice, change)| ((id, choice), change)).collect();
                 consolidate(&mut net);

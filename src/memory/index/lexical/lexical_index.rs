@@ -19,8 +19,14 @@ use super::{
     term_analyzer::{TermAnalyzer, TermBag, TermKey},
 };
 use crate::index::id_hasher::UnitIdMap;
-use crate::index::units::live_unit::LiveUnit;
-use types::model::{BankKey, Score, UnitId};
+use crate::index::{
+    units::live_unit::LiveUnit,
+    work_budget::{UNLISTED_WORDS, WorkBudget},
+};
+use types::{
+    model::{BankKey, Score, UnitId},
+    shrinkable_collection::ShrinkableCollection,
+};
 
 /// Binary digits after the point of a BM25 score.
 const DIGITS: u32 = 20;
@@ -36,6 +42,8 @@ pub(in crate::index) struct LexicalIndex {
     tail_units: usize,
     /// The tail holds only insertions after this ticket.
     tail_from: u64,
+    /// Units that left the bank and are still here.
+    leaving: UnitIdMap<()>,
 }
 
 impl LexicalIndex {
@@ -48,6 +56,9 @@ impl LexicalIndex {
         postings: &mut TantivyPostings,
     ) {
         let id = unit.id;
+        if self.leaving.remove(&id).is_some() {
+            self.remove(bank, id, postings);
+        }
         if self.bags.contains_key(&id) {
             return;
         }
@@ -76,8 +87,36 @@ impl LexicalIndex {
         self.tail_units > limit
     }
 
+    /// Notes that a unit left. [`Self::repair`] follows the last change of a load.
+    pub(in crate::index) fn delete(&mut self, id: UnitId) {
+        self.leaving.insert(id, ());
+    }
+
+    /// Removes units that left, within the allowance, at least one. Returns whether there are more.
+    pub(in crate::index) fn repair(
+        &mut self,
+        bank: BankKey,
+        allowance: &mut WorkBudget,
+        postings: &mut TantivyPostings,
+    ) -> bool {
+        let most = (allowance.left() / UNLISTED_WORDS).max(1) as usize;
+        let some: Vec<UnitId> = self.leaving.keys().copied().take(most).collect();
+        allowance.spend(UNLISTED_WORDS * some.len() as u64);
+        for id in some {
+            self.leaving.remove(&id);
+            self.remove(bank, id, postings);
+        }
+        self.leaving.give_room_back();
+        self.wants_repair()
+    }
+
+    /// Whether units that left are still here.
+    pub(in crate::index) fn wants_repair(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
     /// Removes a unit and every count it added.
-    pub(in crate::index) fn delete(&mut self, bank: BankKey, id: UnitId, postings: &mut TantivyPostings) {
+    fn remove(&mut self, bank: BankKey, id: UnitId, postings: &mut TantivyPostings) {
         let Some(bag) = self.bags.remove(&id) else { return };
         postings.delete(bank, id);
         self.words_total -= u64::from(bag.slice().length());

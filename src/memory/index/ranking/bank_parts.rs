@@ -1,7 +1,9 @@
 //! The parts of one bank, in the order of sessions and ordinals.
 //!
-//! In: added and deleted units. Out: their parts, and in a large bank the candidate index of these parts. A part is
-//! shared with the scans that read it, so that a scan can pause.
+//! In: added and deleted units. Out: their parts, and in a large bank the candidate index of these parts. Deleted parts
+//! leave that index in [`BankParts::repair`], which follows the last change of a load and goes step by step. If more
+//! parts leave than stay, the index is given up, and made again of those that stay. A part is shared with the scans that
+//! read it, so that a scan can pause.
 
 use std::{
     cmp::Reverse,
@@ -22,14 +24,19 @@ use crate::index::{
         live_unit::LiveUnit,
         unit_body::{PartBody, estimated_tokens},
     },
+    work_budget::{CHANGED_CANDIDATE, WorkBudget},
 };
 use types::{
     chunked_map::ChunkedMap,
     model::{Language, canonical_name},
+    shrinkable_collection::push_sparingly,
 };
 
 /// The maximum number of speakers that are named if the asker is not a speaker.
 const NAMED_SPEAKERS: usize = 5;
+
+/// How many parts of an index that was given up are freed while one part is changed.
+const FREED_FOR_ONE: usize = 16;
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
@@ -49,6 +56,14 @@ pub(in crate::index) struct BankParts {
     languages: Vec<(Language, u32)>,
     /// Only a large bank has one.
     candidates: Option<Box<CandidateIndex>>,
+    /// The candidate index is being made: it has the parts up to this one, or none yet.
+    making: Option<Option<PartKey>>,
+    /// The slots of deleted parts that are still in the candidate index.
+    leaving: Vec<PartSlot>,
+    /// Parts that were added since and are not in it yet.
+    arriving: Vec<PartKey>,
+    /// A candidate index that was given up; its parts are freed a few at a time.
+    given_up: Option<Box<CandidateIndex>>,
 }
 
 /// Who speaks in a bank.
@@ -68,7 +83,7 @@ impl BankParts {
     }
 
     /// Adds the parts of units, in the order of the bank, so that neighbouring parts are also neighbours in the
-    /// candidate index.
+    /// candidate index. [`Self::repair`] follows.
     pub(in crate::index) fn insert(&mut self, units: &[Arc<LiveUnit>], words: &mut TermAnalyzer) {
         let mut added: Vec<(PartKey, &Arc<LiveUnit>, PartBody<'_>)> = units
             .iter()
@@ -85,37 +100,76 @@ impl BankParts {
             speaker.parts += 1;
             speaker.by_program += usize::from(indexed.is_by_program);
             self.count_language(indexed.marks.language, true);
-            if let Some(index) = &mut self.candidates {
-                let counts = |(other, part): &(PartKey, Rc<IndexedPart>)| {
-                    let slot = if other.session == key.session { part.slot.get() } else { NONE };
-                    (slot == NONE || !part.is_passage).then_some(slot)
-                };
-                let mut beside = [NONE; 2];
-                if !indexed.is_passage {
-                    beside = [self.parts.before(key).find_map(counts), self.parts.after(Some(key)).find_map(counts)]
-                        .map(|slot| slot.unwrap_or(NONE));
-                }
-                let [before, after] = beside;
-                index.insert(&indexed, before, after);
-            }
             self.parts.insert(key, indexed);
+            if self.making.is_none() && self.candidates.is_some() {
+                if self.leaving.is_empty() && self.arriving.is_empty() {
+                    self.add_candidate(key);
+                } else {
+                    self.arriving.push(key);
+                }
+            }
         }
         if self.candidates.is_none() && self.parts.len() >= self.candidates_from {
-            self.candidates = Some(Box::new(self.build_candidate_index()));
+            self.make_candidates();
         }
     }
 
-    /// Removes the parts of units.
+    /// Removes the parts of units. [`Self::repair`] follows.
     pub(in crate::index) fn delete<'u>(&mut self, units: impl Iterator<Item = &'u Arc<LiveUnit>>) {
+        let before = self.parts.len();
         units.flat_map(|unit| keys(unit)).for_each(|key| self.remove(key));
-        if let Some(index) = &mut self.candidates {
-            index.complete_removals();
-        }
+        self.free_given_up(FREED_FOR_ONE * (before - self.parts.len()));
         // The index is dropped only far below the bound, so that a bank near the bound does not build it again and
         // again.
-        if self.parts.len() < self.candidates_from / 2 {
-            self.candidates = None;
+        let is_small = self.parts.len() < self.candidates_from / 2;
+        if self.candidates.is_some() && (is_small || self.leaving.len() > self.parts.len()) {
+            (self.leaving, self.arriving, self.making) = (Vec::new(), Vec::new(), None);
+            self.given_up = self.candidates.take();
+            if self.parts.len() >= self.candidates_from {
+                self.make_candidates();
+            }
         }
+    }
+
+    /// Does one step of what is left to do of the candidate index, within the allowance where that allows a step.
+    /// Returns whether there is more to do.
+    pub(in crate::index) fn repair(&mut self, allowance: &mut WorkBudget) -> bool {
+        let most = (allowance.left() / CHANGED_CANDIDATE).max(1) as usize;
+        if self.given_up.is_some() {
+            self.free_given_up(FREED_FOR_ONE * most);
+            allowance.spend(CHANGED_CANDIDATE * most as u64);
+            return self.wants_repair();
+        }
+        let changed;
+        if let Some(last) = self.making {
+            let some: Vec<PartKey> = self.parts.after(last).map(|(key, _)| *key).take(most).collect();
+            changed = some.len();
+            some.iter().for_each(|key| self.add_candidate(*key));
+            self.making = if changed < most { None } else { Some(some.last().copied().or(last)) };
+        } else if let Some(index) = self.candidates.as_mut().filter(|_| !self.leaving.is_empty()) {
+            changed = most.min(self.leaving.len());
+            let some = self.leaving.split_off(self.leaving.len() - changed);
+            some.into_iter().for_each(|slot| index.delete(slot));
+            if self.leaving.is_empty() {
+                self.leaving = Vec::new();
+                index.complete_removals();
+                self.arriving.sort_unstable_by(|a, b| b.cmp(a));
+            }
+        } else {
+            changed = most.min(self.arriving.len());
+            let some = self.arriving.split_off(self.arriving.len() - changed);
+            some.into_iter().rev().for_each(|key| self.add_candidate(key));
+            if self.arriving.is_empty() {
+                self.arriving = Vec::new();
+            }
+        }
+        allowance.spend(CHANGED_CANDIDATE * changed as u64);
+        self.wants_repair()
+    }
+
+    /// Whether [`Self::repair`] has something to do.
+    pub(in crate::index) fn wants_repair(&self) -> bool {
+        self.making.is_some() || !self.leaving.is_empty() || !self.arriving.is_empty() || self.given_up.is_some()
     }
 
     /// The parts after one, in order; all of them after None.
@@ -207,8 +261,9 @@ impl BankParts {
                 speaker.remove();
             }
         }
-        if let Some(index) = &mut self.candidates {
-            index.delete(removed.slot.get());
+        let slot = removed.slot.get();
+        if self.candidates.is_some() && self.making.is_none() && slot != NONE {
+            push_sparingly(&mut self.leaving, slot);
         }
     }
 
@@ -219,18 +274,42 @@ impl BankParts {
         }
     }
 
-    /// The candidate index of all parts.
-    fn build_candidate_index(&self) -> CandidateIndex {
-        let mut index = CandidateIndex::new(self.window_words);
-        let mut last = (None, NONE);
-        for (key, part) in self.parts.iter() {
-            let before = if last.0 == Some(key.session) && !part.is_passage { last.1 } else { NONE };
-            index.insert(part, before, NONE);
-            if !part.is_passage {
-                last = (Some(key.session), part.slot.get());
-            }
+    /// Begins to make the candidate index.
+    fn make_candidates(&mut self) {
+        self.candidates = Some(Box::new(CandidateIndex::new(self.window_words)));
+        self.making = Some(None);
+    }
+
+    /// Adds a part to the candidate index, unless it is gone or there already.
+    fn add_candidate(&mut self, key: PartKey) {
+        let Some(index) = &mut self.candidates else { return };
+        let Some(indexed) = self.parts.get(key) else { return };
+        let is_made = self.making.is_none();
+        if is_made && indexed.slot.get() != NONE {
+            return;
         }
-        index
+        let counts = |(other, part): &(PartKey, Rc<IndexedPart>)| {
+            let slot = part.slot.get();
+            if other.session != key.session {
+                return Some(NONE);
+            }
+            (slot != NONE && !part.is_passage).then_some(slot)
+        };
+        let mut beside = [None; 2];
+        if !indexed.is_passage {
+            beside[0] = self.parts.before(key).find_map(counts);
+            // While the index is made, it has no later part.
+            beside[1] = is_made.then(|| self.parts.after(Some(key)).find_map(counts)).flatten();
+        }
+        let [before, after] = beside.map(|slot| slot.unwrap_or(NONE));
+        index.insert(indexed, before, after);
+    }
+
+    fn free_given_up(&mut self, most: usize) {
+        let Some(index) = &mut self.given_up else { return };
+        if !index.free_parts(most) {
+            self.given_up = None;
+        }
     }
 }
 

@@ -183,6 +183,16 @@ fn answer(parts: &BankParts, probe: &FamiliarityProbe, work: u64) -> Familiarity
     }
 }
 
+/// A load of these units.
+fn add(parts: &mut BankParts, units: &[Arc<LiveUnit>], words: &mut TermAnalyzer) {
+    parts.insert(units, words);
+    repair(parts, u64::MAX);
+}
+
+fn repair(parts: &mut BankParts, work: u64) {
+    while parts.repair(&mut WorkBudget::new(work)) {}
+}
+
 #[test]
 fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
     for seed in 0..6 {
@@ -194,16 +204,24 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
             // Sometimes a whole session at once, so that a stem loses several parts.
             let is_gone = |key: &(u64, u32), all: bool| *key == at || (all && key.0 == at.0);
             let all = dice.below(10) == 0;
-            parts.delete(live.iter().filter(|(key, _)| is_gone(key, all)).map(|(_, unit)| unit));
-            live.retain(|key, _| !is_gone(key, all));
+            // Now and then most of the bank.
+            let most = dice.below(60) == 0;
+            let is_gone = |key: &(u64, u32)| if most { key.1 % 8 > 0 } else { is_gone(key, all) };
+            parts.delete(live.iter().filter(|(key, _)| is_gone(key)).map(|(_, unit)| unit));
+            live.retain(|key, _| !is_gone(key));
             if dice.below(3) > 0 {
                 let unit = unit(at.0, at.1, &mut dice);
                 parts.insert(std::slice::from_ref(&unit), &mut words);
                 live.insert(at, unit);
             }
+            // Many loads have several changes before they are done.
+            if dice.below(4) == 0 {
+                repair(&mut parts, 100_000);
+            }
         }
+        repair(&mut parts, 1);
         let mut rebuilt = BankParts::new(1, 12);
-        live.values().rev().for_each(|unit| rebuilt.insert(std::slice::from_ref(unit), &mut words));
+        live.values().rev().for_each(|unit| add(&mut rebuilt, std::slice::from_ref(unit), &mut words));
         let listed = |parts: &BankParts| parts.candidates().map(CandidateIndex::listed);
         assert_eq!(listed(&parts), listed(&rebuilt), "seed {seed}");
         for _ in 0..4 {
@@ -221,7 +239,7 @@ fn candidates_come_in_the_order_of_the_bank_with_the_words_of_their_windows() {
     let (mut dice, mut words) = (Dice(11), TermAnalyzer::default());
     let mut parts = BankParts::new(1, 12);
     let units: Vec<_> = (0..400).map(|number| unit(u64::from(number) / 60, number, &mut dice)).collect();
-    parts.insert(&units, &mut words);
+    add(&mut parts, &units, &mut words);
     let index = parts.candidates().expect("an index");
     for _ in 0..20 {
         let probe = probe(&mut dice, 64);
@@ -252,7 +270,7 @@ fn candidates_come_in_the_order_of_the_bank_with_the_words_of_their_windows() {
 fn a_look_at_every_part_of_a_bank_has_no_bound() {
     let (mut dice, mut words) = (Dice(7), TermAnalyzer::default());
     let mut parts = BankParts::new(usize::MAX, 12);
-    (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
+    (0..40).for_each(|number| add(&mut parts, &[unit(1, number, &mut dice)], &mut words));
     let probe = FamiliarityProbe { limit: usize::MAX, ..probe(&mut dice, 0) };
     assert_eq!(answer(&parts, &probe, u64::MAX).best.len(), 160);
 }
@@ -263,7 +281,7 @@ fn a_person_who_never_speaks_is_a_topic_without_weight() {
     for candidates in [0, 30] {
         let (mut dice, mut words) = (Dice(7), TermAnalyzer::default());
         let mut parts = BankParts::new(1, 12);
-        (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
+        (0..40).for_each(|number| add(&mut parts, &[unit(1, number, &mut dice)], &mut words));
         let plain = probe(&mut dice, candidates);
         let persons = ["zed", "cy"].map(str::to_owned).to_vec();
         let named = FamiliarityProbe { words: format!("{} zed cy", plain.words), persons, ..plain.clone() };
@@ -282,7 +300,7 @@ fn a_person_who_never_speaks_is_a_topic_without_weight() {
 fn the_name_of_a_speaker_is_no_topic_however_it_is_written() {
     let (mut dice, mut words) = (Dice(7), TermAnalyzer::default());
     let mut parts = BankParts::new(1, 12);
-    (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
+    (0..40).for_each(|number| add(&mut parts, &[unit(1, number, &mut dice)], &mut words));
     let plain = probe(&mut dice, 0);
     for (language, word, is_topic) in
         [(Language::En, "cy", false), (Language::De, "cys", true), (Language::De, "zed", true)]
@@ -303,7 +321,7 @@ fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), TermAnalyzer::default());
     let mut parts = BankParts::new(1_000, 12);
     for number in 0..1_500 {
-        parts.insert(&[unit(u64::from(number) / 60, number, &mut dice)], &mut words);
+        add(&mut parts, &[unit(u64::from(number) / 60, number, &mut dice)], &mut words);
     }
     let (mut found, mut all) = (0, 0);
     let mut far = BTreeSet::new();

@@ -20,12 +20,12 @@ use crate::index::{
     },
     probes::{IndexProbe, NeighbourhoodProbe},
     units::association_score::GraphChoice,
-    work_budget::{COMPARED_UNIT, INDEXED_UNIT, KNOWN_CHOICE, PLACED_UNIT, WorkBudget},
+    work_budget::{COMPARED_UNIT, INDEXED_UNIT, KNOWN_CHOICE, PLACED_UNIT, REMOVED_UNIT, WorkBudget},
 };
 use types::model::BankKey;
 
-/// Removing a record counts as this many units, because it is not known here how many it held.
-const UNITS_OF_REMOVED: u64 = 2;
+/// A record counts as having held this many units before, because it is not known here how many they were.
+const REMOVED_UNITS: u64 = 8;
 
 /// A probe of one bank.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub(in crate::index) struct LoadPiece {
     pub placed: bool,
     /// Known choices, grouped by unit.
     pub chosen: Vec<GraphChoice>,
-    /// Whether this is the last piece of the bank's load.
+    /// Whether no changes and no choices of the bank's load follow.
     pub last: bool,
 }
 
@@ -131,28 +131,30 @@ impl ShardSchedule {
     }
 
     /// Pieces of loads that take about `allowance`, with at least one window; `size_of` returns a bank's number of
-    /// units.
+    /// units. [`Self::note_applied`] follows for each. A bank has at most one piece in an epoch.
     pub(in crate::index) fn pieces(
         &mut self,
         allowance: &mut WorkBudget,
         size_of: impl Fn(BankKey) -> usize,
     ) -> Vec<LoadPiece> {
-        let (mut pieces, mut taken) = (Vec::new(), Vec::new());
+        let mut pieces = Vec::new();
         while !allowance.is_spent()
             && let Some(bank) = self.loading.pop_front()
         {
             let Some(queue) = self.banks.get_mut(&bank) else { continue };
             let Some(BankTask::Load(id, load)) = queue.tasks.front_mut() else { continue };
-            let piece = piece(*id, load, allowance, size_of(bank) as u64);
-            if piece.last {
-                queue.tasks.pop_front();
-            }
-            pieces.push(piece);
-            taken.push(bank);
+            pieces.push(piece(*id, load, allowance, size_of(bank) as u64));
         }
-        // The banks are listed again only now, so that a bank has at most one piece in an epoch.
-        taken.into_iter().for_each(|bank| self.list_by_task(bank));
         pieces
+    }
+
+    /// A piece of a bank's load was applied. Unless the load is done, more of it follows: pieces with changes, and then
+    /// pieces without any, for repairs.
+    pub(in crate::index) fn note_applied(&mut self, bank: BankKey, is_done: bool) {
+        if let Some(queue) = self.banks.get_mut(&bank).filter(|_| is_done) {
+            queue.tasks.pop_front();
+        }
+        self.list_by_task(bank);
     }
 
     fn add(&mut self, bank: BankKey, task: BankTask) {
@@ -187,9 +189,11 @@ fn piece(id: LoadId, load: &mut BankLoad, allowance: &mut WorkBudget, size: u64)
     while !allowance.is_spent()
         && let Some(window) = load.windows.pop_front()
     {
-        let units =
-            |(_, extraction): &RecordUpdate| extraction.as_ref().map_or(UNITS_OF_REMOVED, |e| e.units.len() as u64);
-        allowance.spend(unit * window.iter().map(units).sum::<u64>().max(1));
+        let work = |(_, extraction): &RecordUpdate| match extraction.as_ref().filter(|e| !e.units.is_empty()) {
+            Some(extraction) => unit * extraction.units.len() as u64,
+            None => REMOVED_UNIT * REMOVED_UNITS,
+        };
+        allowance.spend(window.iter().map(work).sum());
         changes.extend(window);
     }
     let placed = load.known.is_some() && !changes.is_empty();
@@ -243,6 +247,30 @@ mod tests {
         probes.into_iter().map(|(id, _)| id).collect()
     }
 
+    /// The next pieces, which leave nothing to repair.
+    fn applied(schedule: &mut ShardSchedule, work: u64) -> Vec<LoadPiece> {
+        let pieces = schedule.pieces(&mut WorkBudget::new(work), |_| 1_000_000);
+        pieces.iter().for_each(|piece| schedule.note_applied(piece.bank, piece.last));
+        pieces
+    }
+
+    /// The last piece of a load comes again until nothing is left to repair, and a probe waits for that too.
+    #[test]
+    fn a_load_ends_with_its_repairs() {
+        let mut schedule = ShardSchedule::default();
+        schedule.load(1, load(A, 3));
+        schedule.ask(A, 10, census(A));
+        for changes in [3, 0, 0] {
+            let pieces = schedule.pieces(&mut WorkBudget::new(u64::MAX), |_| 0);
+            assert_eq!((pieces.len(), pieces[0].changes.len(), pieces[0].last), (1, changes, true));
+            schedule.note_applied(A, false);
+            assert!(schedule.probes(9, 9).is_empty());
+        }
+        assert_eq!(applied(&mut schedule, 1).len(), 1);
+        assert_eq!(ids(schedule.probes(9, 9)), [10]);
+        assert!(schedule.banks.is_empty());
+    }
+
     #[test]
     fn a_probe_waits_for_its_banks_loads_and_for_no_others() {
         let mut schedule = ShardSchedule::default();
@@ -253,7 +281,7 @@ mod tests {
         // 40 windows of a large bank: each epoch applies one.
         for left in (0..40).rev() {
             assert!(schedule.probes(9, 9).is_empty());
-            let pieces = schedule.pieces(&mut WorkBudget::new(1_000_000), |_| 1_000_000);
+            let pieces = applied(&mut schedule, 100_000);
             assert_eq!((pieces.len(), pieces[0].changes.len(), pieces[0].last), (1, 1, left == 0));
         }
         assert_eq!(ids(schedule.probes(9, 9)), [10]);
@@ -268,7 +296,7 @@ mod tests {
         assert_eq!(ids(schedule.probes(9, 9)), [10]);
         assert!(!schedule.has_loads());
         schedule.note_scan_finished(A);
-        assert!(schedule.pieces(&mut WorkBudget::new(1), |_| 0)[0].last);
+        assert!(applied(&mut schedule, 1)[0].last);
     }
 
     #[test]
@@ -288,11 +316,11 @@ mod tests {
         let mut schedule = ShardSchedule::default();
         schedule.load(1, load(A, 2));
         schedule.load(1, load(B, 2));
-        let turns: Vec<u128> = (0..4).map(|_| schedule.pieces(&mut WorkBudget::new(1), |_| 0)[0].bank.0).collect();
+        let turns: Vec<u128> = (0..4).map(|_| applied(&mut schedule, 1)[0].bank.0).collect();
         assert_eq!(turns, [1, 2, 1, 2]);
         schedule.load(2, load(A, 2));
         schedule.load(2, load(B, 2));
-        let all = schedule.pieces(&mut WorkBudget::new(u64::MAX), |_| 0);
+        let all = applied(&mut schedule, u64::MAX);
         assert_eq!(all.iter().map(|piece| (piece.bank.0, piece.last)).collect::<Vec<_>>(), [(1, true), (2, true)]);
     }
 }

@@ -27,7 +27,7 @@ use timely::{
 use super::shard_schedule::{BankProbe, ShardSchedule};
 use crate::index::{
     dataflow::{
-        bank_index::{BankRestoreStep, Epoch, PendingProbe, ProbeId, ScanProgress},
+        bank_index::{BankStep, Epoch, PendingProbe, ProbeId, ScanProgress},
         build_dataflow::{ChangeKinds, ShardInputs, ShardOutputs, build},
         census::{CensusProbe, GraphEdge},
         record_load::{ChangeListeners, ChoiceChanges, EdgeChanges, PreparedLoad},
@@ -385,9 +385,11 @@ impl ShardWorker {
     fn apply(&mut self) {
         let turns = &self.turns;
         let size_of = |bank: BankKey| turns.sizes.borrow().get(&bank).copied().unwrap_or_default();
-        let pieces = self.schedule.pieces(&mut WorkBudget::new(self.slice), size_of);
+        let mut allowance = WorkBudget::new(self.slice);
+        let pieces = self.schedule.pieces(&mut allowance, size_of);
+        turns.repairs.set(allowance.left());
         let mut load_of: HashMap<BankKey, LoadId> = HashMap::with_capacity(pieces.len());
-        let mut ended = Vec::new();
+        let mut applied = Vec::with_capacity(pieces.len());
         for piece in pieces {
             load_of.insert(piece.bank, piece.load);
             for hashing in [false, true] {
@@ -397,14 +399,15 @@ impl ShardWorker {
                 self.inputs.records.send((key, extraction, self.epoch));
             }
             if piece.placed {
-                self.inputs.known.send(BankRestoreStep::Placed(piece.bank));
+                self.inputs.known.send(BankStep::Placed(piece.bank));
             }
             if !piece.chosen.is_empty() {
-                self.inputs.known.send(BankRestoreStep::Chosen(piece.bank, Arc::new(piece.chosen)));
+                self.inputs.known.send(BankStep::Chosen(piece.bank, Arc::new(piece.chosen)));
             }
             if piece.last {
-                ended.push(piece.load);
+                self.inputs.known.send(BankStep::Repaired(piece.bank));
             }
+            applied.push((piece.bank, piece.load, piece.last));
         }
         self.complete_epoch();
         self.send_edges();
@@ -414,8 +417,10 @@ impl ShardWorker {
                 load.choices.push(((bank, choice), diff));
             }
         }
-        for id in ended {
-            if let Some(load) = self.loads.iter_mut().find(|load| load.id == id) {
+        for (bank, id, last) in applied {
+            let is_done = last && !self.turns.unrepaired.borrow().contains(&bank);
+            self.schedule.note_applied(bank, is_done);
+            if let Some(load) = self.loads.iter_mut().find(|load| load.id == id).filter(|_| is_done) {
                 load.banks_left -= 1;
             }
         }
