@@ -336,6 +336,9 @@ fn removal(added: RecordLoad) -> RecordLoad {
     RecordLoad { changes, ..RecordLoad::default() }
 }
 
+/// Which windows stay, and which are new.
+type LossCase = (fn(u32) -> bool, std::ops::Range<u32>);
+
 /// A load that takes most of a bank, or all of it, and brings new units, is applied in pieces of any size; loads of
 /// another bank come in between. The bank ends as one that lost its units one by one.
 #[test]
@@ -346,7 +349,7 @@ fn a_bank_that_loses_much_at_once_ends_as_if_it_lost_its_units_one_by_one() {
         counted(&answer)
     };
     // Which windows stay, and which are new.
-    let cases: [(fn(u32) -> bool, std::ops::Range<u32>); 4] = [
+    let cases: [LossCase; 4] = [
         (|start| start % 9 == 0, 120..120),
         (|start| start % 3 > 0, 105..126),
         (|_| false, 120..120),

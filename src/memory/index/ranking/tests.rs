@@ -206,7 +206,7 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
             let all = dice.below(10) == 0;
             // Now and then most of the bank.
             let most = dice.below(60) == 0;
-            let is_gone = |key: &(u64, u32)| if most { key.1 % 8 > 0 } else { is_gone(key, all) };
+            let is_gone = |key: &(u64, u32)| if most { !key.1.is_multiple_of(8) } else { is_gone(key, all) };
             parts.delete(live.iter().filter(|(key, _)| is_gone(key)).map(|(_, unit)| unit));
             live.retain(|key, _| !is_gone(key));
             if dice.below(3) > 0 {
