@@ -205,6 +205,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Replica) + Sync, work: impl FnOnc
         edges: None,
         record: false,
         asks: None,
+        waking_log: None,
         turns: None,
         progress: &mut |_, _| {},
     };

@@ -184,6 +184,7 @@ impl Setting<'_> {
             edges: None,
             record: false,
             asks: None,
+            waking_log: None,
             turns: None,
             progress: &mut |_, _| {},
         };

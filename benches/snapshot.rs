@@ -226,6 +226,7 @@ fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Replica, f64) {
         edges: None,
         record: true,
         asks: None,
+        waking_log: None,
         turns: None,
         progress: &mut |_, _| {},
     };

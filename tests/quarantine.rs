@@ -172,6 +172,7 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
             edges: None,
             record: false,
             asks: None,
+            waking_log: None,
             turns: None,
             progress: &mut |_, _| {},
         };

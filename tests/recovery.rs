@@ -20,6 +20,11 @@ fn turns(service: &PipelineDriver) -> Vec<TurnEvent> {
     records.iter().map(|r| TurnEvent::from_json(r.value.as_deref().unwrap()).unwrap()).collect()
 }
 
+/// In every other round no bank has room in memory, so that each sleeps as soon as nothing is left to do for it.
+fn sleep_of(round: u64) -> &'static str {
+    if round % 2 == 1 { "memory.most_bytes = 1\n" } else { "" }
+}
+
 #[test]
 fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
     let rounds = kill_rounds("RIPPLEMEM_KILL_ROUNDS");
@@ -41,8 +46,9 @@ fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
         let file = write(
             &home.path().join("p.toml"),
             format!(
-                "version = 1\nembed.model = \"fixed\"\n{extra}log.directory = \"log\"\n\
+                "version = 1\nembed.model = \"fixed\"\n{extra}{}log.directory = \"log\"\n\
                  [source]\nformat = \"jsonl\"\npath = {:?}\n",
+                sleep_of(round),
                 data("sample.jsonl")
             ),
         );
@@ -118,8 +124,9 @@ fn a_run_that_is_killed_while_a_bank_is_behind_loses_nothing_and_doubles_nothing
         let settings = write(
             &home.path().join("p.toml"),
             format!(
-                "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\n\
-                 [source]\nformat = \"jsonl\"\npath = {file:?}\n"
+                "version = 1\nembed.model = \"fixed\"\n{}log.directory = \"log\"\n\
+                 [source]\nformat = \"jsonl\"\npath = {file:?}\n",
+                sleep_of(round)
             ),
         );
         let mut dice = Dice(1_000 + round);

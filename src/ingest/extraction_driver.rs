@@ -31,12 +31,15 @@ use super::{
     cached_embedder::CachedEmbedder,
     extraction_stage::{ExtractionStage, StageOutcome},
     model_worker_pool::ExtractorSet,
+    sleeping_windows::BankMoves,
     transaction_work::ExtractionStepReport,
 };
 use pipeline::redacted_error;
 
 /// The longest wait for news: anything that raises no news, such as the end of a pause, is noticed after it.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// The time between two looks for banks that may sleep, while there is something to extract.
+const SLEEP_CHECK: Duration = Duration::from_millis(200);
 /// The pause after an embedding endpoint was unavailable for longer than its own retries.
 const ENDPOINT_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause while the cluster is unavailable; once it is back, new turns wait for no longer than this.
@@ -206,6 +209,8 @@ pub struct ExtractionRun<'a> {
     /// Makes the memory of this process follow what was written for a partition; a failure counts as a failure of the
     /// step.
     pub follow: &'a dyn Fn(u32) -> Result<(), PipelineError>,
+    /// Moves banks into the memory of this process and out of it; `None` if no bank sleeps.
+    pub moves: Option<&'a dyn BankMoves>,
 }
 
 /// The stages of this process's partitions.
@@ -219,6 +224,8 @@ pub struct ExtractionDriver {
     due: BTreeMap<u32, Instant>,
     /// Partitions whose last step or takeover failed.
     failing: BTreeMap<u32, FailureStreak>,
+    /// When banks were last put to sleep.
+    slept: Instant,
     /// What was last reported about the windows that wait for the language model.
     waiting: BTreeMap<u32, (usize, Option<String>)>,
 }
@@ -243,6 +250,7 @@ impl ExtractionDriver {
             stages: BTreeMap::new(),
             due: BTreeMap::new(),
             failing: BTreeMap::new(),
+            slept: Instant::now(),
             waiting: BTreeMap::new(),
         })
     }
@@ -279,6 +287,9 @@ impl ExtractionDriver {
             // This extraction reports its own pauses as events, and can end them early.
             self.vectors.shorten_attempts();
         }
+        if let Some(moves) = run.moves {
+            self.stages.values_mut().try_for_each(|stage| stage.sleep_with(moves))?;
+        }
         while !stop() {
             let seen = news.count();
             self.follow_group(run, tell)?;
@@ -287,21 +298,47 @@ impl ExtractionDriver {
                 // The caller may have stopped waiting.
                 match order {
                     ExtractionOrder::Reextract(ReextractionRequest { bank, reply }) => {
-                        drop(reply.send(self.reextract(&bank, run.log.partitions())));
+                        drop(reply.send(self.reextract(&bank, run.log, run.moves)));
                     }
                     ExtractionOrder::EraseCaches(reply) => drop(reply.send(self.erase_caches())),
                 }
             }
             if self.step_all(run, tell)? {
+                if self.slept.elapsed() >= SLEEP_CHECK {
+                    self.sleep_unused(run);
+                }
                 continue;
             }
+            let slept = self.sleep_unused(run);
             if run.schedule == ExtractionSchedule::UntilCaughtUp {
                 break;
+            }
+            if slept {
+                // There may be more.
+                continue;
             }
             let next_due = self.due.values().map(|at| at.saturating_duration_since(Instant::now())).min();
             news.wait(seen, next_due.map_or(PATIENCE, |next| next.min(PATIENCE)));
         }
         Ok(())
+    }
+
+    /// Puts some banks to sleep that are unused, and for which there is nothing to do, and drops their windows. Returns
+    /// whether there was one.
+    fn sleep_unused(&mut self, run: &ExtractionRun<'_>) -> bool {
+        let Some(moves) = run.moves else { return false };
+        self.slept = Instant::now();
+        let partitions = run.log.partitions();
+        let stages = &self.stages;
+        // A partition without a stage is taken over again: what there is to do for its banks is not known.
+        let is_busy = |bank: &Bank| stages.get(&partition_of(bank, partitions)).is_none_or(|stage| stage.is_busy(bank));
+        let asleep = moves.sleep_unused(&is_busy);
+        for bank in &asleep {
+            if let Some(stage) = self.stages.get_mut(&partition_of(bank, partitions)) {
+                stage.drop_windows(bank);
+            }
+        }
+        !asleep.is_empty()
     }
 
     /// Removes evicted vectors and responses from the files of the caches.
@@ -378,7 +415,8 @@ impl ExtractionDriver {
     }
 
     fn take_over(&mut self, partition: u32, run: &ExtractionRun<'_>) -> Result<u64, PipelineError> {
-        let stage = ExtractionStage::take_over(partition, &self.pipeline, run.log, self.vectors.model())?;
+        let mut stage = ExtractionStage::take_over(partition, &self.pipeline, run.log, self.vectors.model())?;
+        run.moves.map_or(Ok(()), |moves| stage.sleep_with(moves))?;
         let progress = stage.progress();
         if run.assignment.is_shared() {
             stage.evict_responses(&self.extractors)?;
@@ -397,7 +435,7 @@ impl ExtractionDriver {
         let mut any = false;
         for partition in self.stages.keys().copied().collect::<Vec<_>>() {
             let _span = debug_span!("step", partition).entered();
-            let worked = self.work(partition, run.log).and_then(|worked| match worked {
+            let worked = self.work(partition, run).and_then(|worked| match worked {
                 StageOutcome::Piece => Ok(worked),
                 _ => (run.follow)(partition).map(|()| worked),
             });
@@ -442,10 +480,15 @@ impl ExtractionDriver {
         Ok(any)
     }
 
-    fn work(&mut self, partition: u32, log: &dyn Log) -> Result<StageOutcome, PipelineError> {
+    fn work(&mut self, partition: u32, run: &ExtractionRun<'_>) -> Result<StageOutcome, PipelineError> {
+        let log = run.log;
         let Some(stage) = self.stages.get_mut(&partition) else { return Ok(StageOutcome::Nothing) };
         let (extractors, vectors, limit) = (&self.extractors, &mut self.vectors, self.pipeline.embed.read_turns);
-        let worked = catch_unwind(AssertUnwindSafe(|| stage.work(log, extractors, vectors, limit)));
+        let worked = catch_unwind(AssertUnwindSafe(|| {
+            let worked = stage.work(log, extractors, vectors, limit)?;
+            let woke = run.moves.map_or(Ok(false), |moves| stage.wake_banks(log, moves))?;
+            Ok(if woke && matches!(worked, StageOutcome::Nothing) { StageOutcome::Piece } else { worked })
+        }));
         worked.unwrap_or(Err(PipelineError::ExtractionPanicked { partition }))
     }
 
@@ -461,15 +504,21 @@ impl ExtractionDriver {
     }
 
     /// Queues the closed windows of a bank for the language model again, past the cache, and returns their number.
-    pub fn reextract(&mut self, bank: &Bank, partitions: u32) -> Result<usize, PipelineError> {
+    pub fn reextract(
+        &mut self,
+        bank: &Bank,
+        log: &dyn Log,
+        moves: Option<&dyn BankMoves>,
+    ) -> Result<usize, PipelineError> {
         let Some(model) = &self.extractors.model else { return Err(LlmError::NotConfigured.into()) };
-        let partition = partition_of(bank, partitions);
+        let partition = partition_of(bank, log.partitions());
         let other_instance = || PipelineError::OtherInstance { bank: bank.clone(), partition };
         let stage = self.stages.get_mut(&partition).ok_or_else(other_instance)?;
         let unknown = || PipelineError::UnknownBank {
             bank: bank.clone(),
             known: format!("its partition, {partition}, has no turn of it"),
         };
+        moves.map_or(Ok(()), |moves| stage.wake_bank(log, moves, bank))?;
         let windows = stage.reextract(bank).ok_or_else(unknown)?;
         model.resume();
         Ok(windows)
@@ -604,7 +653,8 @@ mod tests {
         let mut extraction = ExtractionDriver::new(&pipeline, log.news()).expect("no model to fail");
         extraction.add(ExtractionStage::take_over(0, &pipeline, &log, None).expect("a stage"));
         let schedule = ExtractionSchedule::ByGroup { fenced_pause: Duration::from_secs(60) };
-        let run = ExtractionRun { log: &log, assignment: &WholeLogAssignment, schedule, follow: &|_| Ok(()) };
+        let run =
+            ExtractionRun { log: &log, assignment: &WholeLogAssignment, schedule, follow: &|_| Ok(()), moves: None };
         let mut told = Vec::new();
         extraction.retry_later(0, error, &run, &mut |event| told.push(event)).expect("it is tried again");
         assert!(extraction.due.contains_key(&0) && extraction.stages.is_empty());

@@ -22,9 +22,8 @@ use memory::{
     extract::{Extractor, passages::CUTTER},
     window::Windower,
 };
-use models::llm::extractor;
 use types::{
-    config::{ExtractSettings, LLM, Pipeline},
+    config::{ExtractSettings, Pipeline},
     logged_bank::LoggedBank,
     model::{
         Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, Window, WindowId, WindowState, WindowTurn,
@@ -38,6 +37,7 @@ use super::sharing_limits::{
 use super::{
     PipelineError,
     cached_embedder::{CachedEmbedder, DeclinedText, EmbeddedDrafts, WindowDrafts},
+    dropped_windows::DroppedWindows,
     live_turns::{LiveTurns, RecordTurns},
     model_worker_pool::{self, ExtractorSet, ModelFailure, ModelResult, StageId, WaitingWindows},
     partial_windows,
@@ -50,10 +50,12 @@ use types::record_value::{RecordValueError, check_schema};
 
 /// Turns the turns of one partition into memory records.
 pub struct ExtractionStage {
-    partition: u32,
+    pub(super) partition: u32,
     pub(super) windower: Windower,
+    /// Banks whose windows may have been dropped.
+    pub(super) dropped: DroppedWindows,
     /// The turns that were read and are not covered.
-    pending: PendingTurns,
+    pub(super) pending: PendingTurns,
     /// Events of other partitions' banks, and rejected events, since the last transaction.
     strays: StrayEvents,
     /// Whether the last read reached the end of the log.
@@ -63,18 +65,18 @@ pub struct ExtractionStage {
     /// The first offset that the transactions so far do not reach, except for banks that are behind.
     through: u64,
     /// The work in progress, in the order of its turns.
-    works: VecDeque<TransactionWork>,
+    pub(super) works: VecDeque<TransactionWork>,
     /// Whether the last turn went to shared work.
     was_shared: bool,
     /// The model's results for banks whose work is in progress.
-    results: Vec<ModelResult>,
+    pub(super) results: Vec<ModelResult>,
     /// Numbers of parts above one, by the key of the record's first part.
-    parts: HashMap<MemoryKey, u32>,
+    pub(super) parts: HashMap<MemoryKey, u32>,
     /// Closed windows that the model has not read yet.
-    waiting: WaitingWindows,
+    pub(super) waiting: WaitingWindows,
     /// Closed windows whose records lack units: they are extracted again.
-    in_part: BTreeSet<(Bank, WindowId)>,
-    extract: ExtractSettings,
+    pub(super) in_part: BTreeSet<(Bank, WindowId)>,
+    pub(super) extract: ExtractSettings,
     /// The model of the log's vectors.
     model: Option<ModelRef>,
     /// Whether a step failed between its drain and its commit.
@@ -88,10 +90,10 @@ static STAGES: AtomicU64 = AtomicU64::new(0);
 
 /// The fields of a record that a stage needs; the units are skipped.
 #[derive(serde::Deserialize)]
-struct StageRecordFields {
-    bank: Bank,
-    turns: Vec<WindowTurn>,
-    extractor: String,
+pub(super) struct StageRecordFields {
+    pub(super) bank: Bank,
+    pub(super) turns: Vec<WindowTurn>,
+    pub(super) extractor: String,
     model: ModelRef,
     units: Vec<serde::de::IgnoredAny>,
 }
@@ -118,31 +120,12 @@ impl ExtractionStage {
         model: Option<ModelRef>,
     ) -> Result<Self, PipelineError> {
         live.recover(partition, pipeline, log, &progress)?;
-        let mut windower = Windower::new(&pipeline.window);
-        let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
-        let (mut waiting, mut in_part) = (WaitingWindows::default(), BTreeSet::new());
-        for (key, RecordTurns { turns, provisional, in_part: lacks_units }) in live.records() {
-            windower.restore(key, turns);
-            for hole in turns.iter().filter(|turn| turn.deleted) {
-                let id = log.deleted_form(&hole.turn.turn)?;
-                log.deletions().note(&key.bank, &id, hole.turn.version);
-            }
-            if *lacks_units {
-                in_part.insert((key.bank.clone(), key.window.clone()));
-            }
-            if *provisional && pipeline.extract.extractor == LLM {
-                waiting.add(&key.bank, &key.window, false);
-            }
-            if key.part > 0 {
-                let count = parts.entry(MemoryKey { part: 0, ..key.clone() }).or_default();
-                *count = (*count).max(key.part + 1);
-            }
-        }
         let extract = pipeline.extract.clone();
         let run = STAGES.fetch_add(1, Ordering::Relaxed);
-        Ok(Self {
+        let mut stage = Self {
             partition,
-            windower,
+            windower: Windower::new(&pipeline.window),
+            dropped: DroppedWindows::default(),
             through: progress.through,
             pending: PendingTurns::new(partition, progress),
             strays: StrayEvents::default(),
@@ -151,14 +134,17 @@ impl ExtractionStage {
             works: VecDeque::new(),
             was_shared: false,
             results: Vec::new(),
-            parts,
-            waiting,
-            in_part,
+            parts: HashMap::new(),
+            waiting: WaitingWindows::default(),
+            in_part: BTreeSet::new(),
             extract,
             model,
             halted: false,
             run,
-        })
+        };
+        live.records().for_each(|(key, RecordTurns { turns, .. })| stage.windower.restore(key, turns));
+        stage.note_records(log, &live)?;
+        Ok(stage)
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner. `ours` is the model that
@@ -223,33 +209,9 @@ impl ExtractionStage {
         ReadProgress { through: self.through, ..self.pending.progress() }
     }
 
-    /// Evicts responses about windows that changed while another process owned the partition.
-    pub(super) fn evict_responses(&self, extractors: &ExtractorSet) -> Result<(), PipelineError> {
-        let windows = self.windower.banks().flat_map(|bank| self.windower.closed_windows(bank));
-        if extractors.model.is_some() {
-            windows.into_iter().try_for_each(|w| extractors.evict_window(&w))
-        } else {
-            Ok(())
-        }
-    }
-
     /// Windows that the model has not read yet, and how many of them are in flight.
     pub fn waiting(&self) -> (usize, usize) {
         (self.waiting.count(), self.waiting.in_flight())
-    }
-
-    /// Queues the closed windows of a bank for the model again, past the cache, and returns their number; `None` for a
-    /// bank without a turn in this partition.
-    pub fn reextract(&mut self, bank: &Bank) -> Option<usize> {
-        if !self.windower.has_turns(bank) {
-            return None;
-        }
-        let mut windows = self.windower.closed_windows(bank);
-        windows.retain(extractor::has_turns);
-        for window in &windows {
-            self.waiting.add(bank, &window.id, true);
-        }
-        Some(windows.len())
     }
 
     /// Works until a transaction is committed, of at most `limit` events; `None` when there is nothing to do.
@@ -295,7 +257,7 @@ impl ExtractionStage {
         Ok(worked)
     }
 
-    fn is_at_work(&self, bank: &Bank) -> bool {
+    pub(super) fn is_at_work(&self, bank: &Bank) -> bool {
         self.works.iter().any(|work| work.banks.contains(bank))
     }
 
@@ -311,6 +273,10 @@ impl ExtractionStage {
         }
         for _ in 0..self.pending.waiting() {
             let Some((bank, bytes)) = self.pending.next() else { break };
+            if !self.has_windows(&bank) {
+                self.pending.put_back(bank);
+                continue;
+            }
             let is_free = !self.is_at_work(&bank);
             let is_little = bytes.is_some_and(|bytes| bytes <= LITTLE_BYTES);
             let has_room = may_share && shared.bytes < SHARED_BYTES && shared.step.events < limit as u64;
@@ -358,6 +324,7 @@ impl ExtractionStage {
         work.transaction.dead_letters.extend(groups.into_dead_letters(self.partition));
         self.pending.give_back(&bank, events.collect());
         work.closing_turns += self.windower.closing_turns();
+        self.dropped.note_applied(&bank);
         work.banks.insert(bank.clone());
         work.taken.push(bank);
         self.change(work);
@@ -395,7 +362,11 @@ impl ExtractionStage {
         limit: usize,
     ) -> Result<StageOutcome, PipelineError> {
         let Some(mut work) = self.works.pop_front() else {
-            return if self.is_stated() { Ok(StageOutcome::Nothing) } else { self.state(log, extractors, vectors) };
+            return if self.is_stated() || self.dropped.is_waited_for() {
+                Ok(StageOutcome::Nothing)
+            } else {
+                self.state(log, extractors, vectors)
+            };
         };
         let begun = Instant::now();
         if !self.plan(&mut work, log, extractors)? {
@@ -750,7 +721,7 @@ impl ExtractionStage {
         extractors: &ExtractorSet,
         work: &mut TransactionWork,
     ) -> Result<(), PipelineError> {
-        self.waiting.note_returned();
+        self.waiting.note_returned(&result.window.bank);
         let ModelResult { window, bypass_cache, turns_hash, result, usage, .. } = result;
         let current = self.windower.closed_window(&window.bank, &window.id);
         if current.is_none_or(|current| current.turns_hash() != turns_hash) {

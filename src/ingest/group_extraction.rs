@@ -37,5 +37,10 @@ pub fn extract_in_group(
     tell(ExtractionEvent::Joined);
     let schedule =
         ExtractionSchedule::ByGroup { fenced_pause: Duration::from_secs(2 * pipeline.log.kafka.session_seconds) };
-    extraction.run(&ExtractionRun { log, assignment: &*assignment, schedule, follow: &|_| Ok(()) }, orders, &stop, tell)
+    extraction.run(
+        &ExtractionRun { log, assignment: &*assignment, schedule, follow: &|_| Ok(()), moves: None },
+        orders,
+        &stop,
+        tell,
+    )
 }

@@ -7,6 +7,7 @@
 //! - `pending_turns`: turns that are read but not covered, by bank; `transaction_work`: what one transaction writes.
 //! - `turn_record`: reads a record of the turns topic; `write_groups`: gathers the conditional records of a request.
 //! - `live_turns`: the turns of the partition's live records, with which a stage begins.
+//! - `sleeping_windows`: windows that leave memory with their bank; `dropped_windows`: which of them.
 //! - `extraction_driver`: the driver of all stages of this process, on either log.
 //! - `model_worker_pool`: threads that ask a language model, so that a slow endpoint delays no stage.
 //! - `partial_windows`: the units that a window keeps when many windows forget turns.
@@ -19,6 +20,7 @@
 
 mod applied_events;
 mod cached_embedder;
+mod dropped_windows;
 mod embedding_layout;
 mod extraction_driver;
 mod extraction_stage;
@@ -34,6 +36,7 @@ mod pending_turns;
 mod sharing_limits;
 #[cfg(test)]
 mod sharing_tests;
+mod sleeping_windows;
 mod storable_values;
 mod transaction_work;
 mod turn_record;
@@ -53,4 +56,5 @@ pub use group_extraction::extract_in_group;
 pub use ingested::{IngestReport, ModelExtractionReport};
 pub use live_turns::LiveTurns;
 pub use model_worker_pool::ExtractorSet;
+pub use sleeping_windows::BankMoves;
 pub use storable_values::{MAX_VALUE_BYTES, values};

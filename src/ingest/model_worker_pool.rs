@@ -313,8 +313,8 @@ pub(super) struct WaitingWindows {
     /// The last window that was sent. The search continues after it, so that a window that is retried comes after the
     /// others.
     last: Option<(Bank, WindowId)>,
-    /// The number of windows that the workers have.
-    in_flight: usize,
+    /// The number of windows that the workers have, of each bank.
+    in_flight: BTreeMap<Bank, usize>,
 }
 
 impl WaitingWindows {
@@ -325,17 +325,27 @@ impl WaitingWindows {
 
     /// How many wait or are in flight.
     pub(super) fn count(&self) -> usize {
-        self.due.len() + self.in_flight
+        self.due.len() + self.in_flight()
     }
 
     /// How many windows the workers have.
     pub(super) fn in_flight(&self) -> usize {
-        self.in_flight
+        self.in_flight.values().sum()
     }
 
-    /// Counts a window that a worker has returned.
-    pub(super) fn note_returned(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    /// Whether windows of a bank wait or are in flight.
+    pub(super) fn holds(&self, bank: &Bank) -> bool {
+        self.in_flight.contains_key(bank) || self.due.keys().any(|(of, _)| of == bank)
+    }
+
+    /// Counts a window of a bank that a worker has returned.
+    pub(super) fn note_returned(&mut self, bank: &Bank) {
+        if let Some(count) = self.in_flight.get_mut(bank) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(bank);
+            }
+        }
     }
 
     /// Sends windows to the workers until they are all busy; `window` returns a window with its current turns.
@@ -350,7 +360,7 @@ impl WaitingWindows {
                 if !background.submit(stage, window, bypass_cache) {
                     break;
                 }
-                self.in_flight += 1;
+                *self.in_flight.entry(id.0.clone()).or_default() += 1;
             }
             // It was sent, or no longer exists.
             self.due.remove(&id);

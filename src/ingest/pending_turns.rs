@@ -149,6 +149,11 @@ impl PendingTurns {
         }
     }
 
+    /// Whether turns of a bank are not covered.
+    pub(super) fn holds(&self, bank: &Bank) -> bool {
+        self.queues.contains_key(bank)
+    }
+
     /// How many banks wait for their turn.
     pub(super) fn waiting(&self) -> usize {
         self.order.len()

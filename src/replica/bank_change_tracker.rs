@@ -91,6 +91,12 @@ impl BankChangeTracker {
         BankWatchGuard { changes: Arc::clone(self), bank: bank.clone(), has_records }
     }
 
+    /// Whether someone watches a bank.
+    #[must_use]
+    pub fn is_watched(&self, bank: &Bank) -> bool {
+        self.watching.load(Ordering::Acquire) > 0 && sync::lock(&self.state).watched.contains_key(bank)
+    }
+
     /// Waits for news, and takes them.
     pub async fn next_batch(&self) -> BankChangeBatch {
         loop {

@@ -5,6 +5,9 @@
 //!
 //! - `replica`: the memory and its calls; `replica_reads`: calls that show units, banks and points of the past.
 //! - `shard_set`: the shards of all partitions that are held; `shard`: one of them; `shard_records`: its banks.
+//! - `sleeping_banks`: banks that leave memory and come back; `awake_shard`: moves them; `bank_sleep`: which of them are awake, and who uses them;
+//!   `asleep_start`: a start at which they stay asleep;
+//!   `replica_counts`: counts and digests of banks.
 //! - `watermarks`: how far the turns are reflected; `bank_change_tracker`: reports the changes of watched banks;
 //!   `record_change_buffer`: changes in such a bank's records.
 //! - `shard_reader`: reads one partition of the memory log into its shard.
@@ -17,7 +20,10 @@
 //! - `snapshot_interval`: writes snapshots while a service runs; `log_events`: what this crate writes to the log.
 
 mod answer_stage_times;
+mod asleep_start;
+mod awake_shard;
 mod bank_change_tracker;
+mod bank_sleep;
 mod cancellable_memory;
 mod explanation;
 mod forgotten_since;
@@ -27,12 +33,14 @@ mod query_queue;
 mod recollector;
 mod record_change_buffer;
 mod replica;
+mod replica_counts;
 mod replica_reads;
 mod replica_snapshots;
 mod shard;
 mod shard_reader;
 mod shard_records;
 mod shard_set;
+mod sleeping_banks;
 mod snapshot_interval;
 mod snapshot_location;
 mod snapshot_points;
@@ -45,6 +53,7 @@ use pipeline::{Cancellation, CancellationReason, PipelineError};
 
 pub use answer_stage_times::{AnswerStage, AnswerStageTimes};
 pub use bank_change_tracker::{BankChangeBatch, BankChangeTracker, BankWatchGuard};
+pub use bank_sleep::{SleepStatus, charged_to};
 pub use explanation::complete_explanation;
 pub use forgotten_since::compare_points;
 pub use query_queue::{

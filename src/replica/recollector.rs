@@ -26,8 +26,8 @@ use types::{
 
 use super::{
     AnswerStage, AnswerStageTimes, Cancellation, PipelineError,
+    awake_shard::AwakeShard,
     cancellable_memory::{CancellableMemory, DeadlineReranker, TimedPlanner},
-    shard::ReplicaShard,
     timed,
 };
 
@@ -47,7 +47,7 @@ pub(super) struct Recollector {
 pub(super) struct PreparedQuery<'a> {
     pub(super) question: &'a Question,
     pub(super) pipeline: &'a Pipeline,
-    pub(super) shard: Arc<ReplicaShard>,
+    pub(super) shard: AwakeShard,
     pub(super) embedders: &'a EmbedderPool,
     pub(super) kept: Option<&'a QuestionVectorCache>,
     pub(super) llm: Option<Arc<LlmClient>>,

@@ -19,10 +19,7 @@ use tokio::sync::watch;
 
 use logs::{Log, ReadProgress, Topic, WritePosition};
 use memory::{
-    index::{
-        CensusProbe, ChoiceChanges, DataflowAnswer, EdgeChanges, GraphCensus, MemoryFootprint, ShardError, ShardHandle,
-        ShardThreadPool, UnitNeighbourhood,
-    },
+    index::{ChoiceChanges, DataflowAnswer, EdgeChanges, ShardError, ShardThreadPool, UnitNeighbourhood},
     recall,
 };
 use models::embed::{EmbedderPool, QuestionVectorCache};
@@ -38,7 +35,9 @@ use types::{
 };
 
 use super::{
-    AnswerStageTimes, Cancellation, LanguageCounts, PipelineError, WrittenSnapshots,
+    AnswerStageTimes, Cancellation, PipelineError, WrittenSnapshots,
+    asleep_start::newest_asleep,
+    awake_shard::AwakeShard,
     bank_change_tracker::BankChangeTracker,
     past_memory_cache::{ForgottenTurnCount, PastMemoryCache, PastMemoryKey},
     recollector::{PreparedQuery, Recollector, raise_positions},
@@ -48,13 +47,12 @@ use super::{
     shard_set::ShardSet,
     snapshot_location::delete_old_snapshots,
     snapshot_recorder::ShardStartState,
-    unread_notice,
     watermarks::TurnWatermarks,
 };
 
 /// A memory that follows a log: a shard for each partition that it holds.
 pub struct Replica {
-    pipeline: Pipeline,
+    pub(super) pipeline: Pipeline,
     /// Generation of the memory topic.
     generation: u32,
     recollector: Arc<Recollector>,
@@ -66,6 +64,10 @@ pub struct Replica {
     /// For a memory of the past: how many turns were forgotten since.
     pub(super) since: Option<ForgottenTurnCount>,
     pub(super) reached: TurnWatermarks,
+    /// The log from which banks wake; `None` if no bank sleeps.
+    pub(super) waking_log: Option<Arc<dyn Log>>,
+    /// The banks that are to sleep on request.
+    pub(super) sleep_requests: Mutex<BTreeSet<Bank>>,
     /// The changes, for the tasks that watch banks.
     changes: Arc<BankChangeTracker>,
 }
@@ -117,6 +119,8 @@ pub struct ReplicaOptions<'b> {
     pub record: bool,
     /// The model that embeds the questions, if known: a memory that has vectors of it accepts no others.
     pub asks: Option<ModelRef>,
+    /// The log from which banks wake, if the pipeline has them sleep and the caller calls [`Replica::sleep_unused`].
+    pub waking_log: Option<Arc<dyn Log>>,
     /// Receives the turns of each restored record, and the removals since.
     pub turns: Option<RestoredTurnsHandler<'b>>,
     /// Receives the number of snapshot bytes that have been read, and the total.
@@ -131,14 +135,19 @@ impl Replica {
     /// when the place cannot be read, or its snapshots are of another log,
     /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
     pub fn open(pipeline: &Pipeline, log: &dyn Log, options: ReplicaOptions<'_>) -> Result<Self, PipelineError> {
-        let ReplicaOptions { hold, edges, record, asks, turns, progress } = options;
+        let ReplicaOptions { hold, edges, record, asks, waking_log, turns, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = ShardThreadPool::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
-        let shards = ShardSet::new(pipeline, log.partitions(), threads, edges, Arc::clone(log.news()), record, asks);
+        let mut shards =
+            ShardSet::new(pipeline, log.partitions(), threads, edges, Arc::clone(log.news()), record, asks);
+        let waking_log = waking_log.filter(|_| pipeline.memory.has_sleep());
+        if waking_log.is_some() {
+            shards = shards.with_sleep();
+        }
         let recording = ReplicaSnapshots::open(pipeline, log, record)?;
         let recollector = Arc::new(Recollector::open(pipeline)?);
-        let replica = Self::new(pipeline, log.generation(), shards, recording, recollector);
+        let replica = Self { waking_log, ..Self::new(pipeline, log.generation(), shards, recording, recollector) };
         if hold == ShardAssignmentMode::Assigned {
             return Ok(replica);
         }
@@ -149,15 +158,19 @@ impl Replica {
         let (mut found, mut bytes) = (Vec::new(), 0);
         for partition in 0..log.partitions() {
             let (seen, mut of_shard) = (snapshots.newest_id(partition)?, 0);
-            let restored = snapshots.newest(
-                partition,
-                turns.is_some(),
-                &mut |problem| log_events::snapshot_not_restored(partition, problem),
-                &mut |done, total| {
-                    of_shard = total;
-                    progress(bytes + done, bytes + total);
-                },
-            )?;
+            let mut read = |done, total| {
+                of_shard = total;
+                progress(bytes + done, bytes + total);
+            };
+            let asleep = match &replica.waking_log {
+                Some(_) => newest_asleep(pipeline, log, snapshots, partition, turns.is_some(), &mut read)?,
+                None => None,
+            };
+            let warn = &mut |problem: &str| log_events::snapshot_not_restored(partition, problem);
+            let restored = match asleep {
+                Some(asleep) => Some(asleep),
+                None => snapshots.newest(partition, turns.is_some(), warn, &mut read)?,
+            };
             bytes += of_shard;
             found.push(ShardStartState { partition, seen, restored });
         }
@@ -168,7 +181,8 @@ impl Replica {
             }
         }
         if let Some(turns) = turns {
-            for record in found.into_iter().filter_map(|of| of.restored).flat_map(|restored| restored.records) {
+            let records = found.into_iter().filter_map(|of| of.restored).flat_map(|restored| restored.records);
+            for record in records.filter(|record| record.names.is_none()) {
                 turns(&record.key, Some((record.window_turns, record.extractor.as_str())));
             }
             let removed = brought.values().filter_map(|shard| shard.removed.as_ref());
@@ -192,6 +206,8 @@ impl Replica {
             past: PastMemoryCache::default(),
             since: None,
             reached: TurnWatermarks::default(),
+            waking_log: None,
+            sleep_requests: Mutex::default(),
             changes: Arc::default(),
             pipeline: pipeline.clone(),
             generation,
@@ -382,11 +398,12 @@ impl Replica {
         !awaits && self.shards.all().iter().all(|shard| !shard.is_loading() || shard.memory.is_stopped())
     }
 
-    /// Whether a bank's shard is loading, or will be: its questions then wait in the query queue.
+    /// Whether a bank's shard is loading, or will be, or the bank wakes: its questions then wait in the query queue.
     #[must_use]
     pub fn is_loading(&self, bank: &Bank) -> bool {
         match self.shards.of(bank) {
-            Ok(shard) => shard.is_loading() && !shard.memory.is_stopped(),
+            Ok(shard) if shard.memory.is_stopped() => false,
+            Ok(shard) => shard.is_loading() || shard.sleep.as_ref().is_some_and(|sleep| sleep.is_moving(bank.key())),
             Err(_) => self.shards.is_awaited(self.shards.partition_of(bank)),
         }
     }
@@ -555,6 +572,7 @@ impl Replica {
             return Err(PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition });
         }
         self.shards.check_bank(&shard, &question.bank)?;
+        let shard = self.awake(shard, &question.bank, Some(cancellation))?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
         // A followed question is asked again with every change: it keeps its vectors, and is not reranked.
         let reranker = if kept.is_none() { self.recollector.reranker(&self.pipeline)? } else { None };
@@ -580,13 +598,13 @@ impl Replica {
     }
 
     /// The shard of a bank, if the bank can be shown.
-    pub(super) fn shard_to_show(&self, bank: &Bank) -> Result<Arc<ReplicaShard>, PipelineError> {
+    pub(super) fn shard_to_show(&self, bank: &Bank) -> Result<AwakeShard, PipelineError> {
         let shard = self.shards.of(bank)?;
         if shard.is_loading() {
             return Err(PipelineError::Loading { bank: bank.clone(), partition: shard.partition });
         }
         self.shards.check_bank(&shard, bank)?;
-        Ok(shard)
+        self.awake(shard, bank, None)
     }
 
     /// Every part of the question's bank, scored once for each of the settings: for measurements.
@@ -599,7 +617,7 @@ impl Replica {
         embed: &mut recall::EmbedFunction<'_>,
         settings: &[types::config::RecallSettings],
     ) -> Result<Vec<memory::index::FamiliarityResult>, PipelineError> {
-        let shard = self.shards.of(&question.bank)?;
+        let shard = self.awake(self.shards.of(&question.bank)?, &question.bank, None)?;
         Ok(recall::every_part(&shard.memory, embed, question, settings)?)
     }
 
@@ -682,58 +700,6 @@ impl Replica {
         let partitions = self.recording.to_take_over(&self.shards)?;
         partitions.iter().try_for_each(|partition| self.take(log, *partition))?;
         Ok(partitions.len())
-    }
-
-    /// Counts of units and edges and a hash that depends only on the set.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
-    pub fn digest(&self, bank: Option<&Bank>) -> Result<DataflowAnswer<GraphCensus>, PipelineError> {
-        let probe = CensusProbe { bank: bank.map(Bank::key), hashing: true, listing: false };
-        if let Some(bank) = bank {
-            let shard = self.shards.of(bank)?;
-            self.shards.check_bank(&shard, bank)?;
-            return Ok(shard.memory.census(probe)?);
-        }
-        self.of_all(|memory| memory.census(probe.clone()), GraphCensus::add)
-    }
-
-    /// The notice for a bank whose units, by its census, are mostly in languages that the embedding model does not
-    /// read. It holds the line to write.
-    #[must_use]
-    pub fn unread_notice(&self, bank: &Bank, census: &GraphCensus) -> Option<String> {
-        let found = LanguageCounts::from(census.languages.clone()).unread_by(&self.pipeline.model())?;
-        Some(unread_notice(&format!("the units of bank {bank}"), found, &self.pipeline.embed))
-    }
-
-    /// How much memory one bank takes, or all of them.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
-    pub fn footprint(&self, bank: Option<&Bank>) -> Result<DataflowAnswer<MemoryFootprint>, PipelineError> {
-        if let Some(bank) = bank {
-            let shard = self.shards.of(bank)?;
-            self.shards.check_bank(&shard, bank)?;
-            return Ok(shard.memory.footprint(Some(bank.key()))?);
-        }
-        self.of_all(|memory| memory.footprint(None), |whole, part| whole.add(&part))
-    }
-
-    /// The sum over the answers of all shards.
-    fn of_all<T: Default>(
-        &self,
-        ask: impl Fn(&ShardHandle) -> Result<DataflowAnswer<T>, ShardError>,
-        add: impl Fn(&mut T, T),
-    ) -> Result<DataflowAnswer<T>, PipelineError> {
-        let mut whole = DataflowAnswer { value: T::default(), epoch: 0, reflects: Vec::new() };
-        for shard in self.shards.all() {
-            let DataflowAnswer { value, epoch, reflects } = ask(&shard.memory)?;
-            add(&mut whole.value, value);
-            whole.epoch = whole.epoch.max(epoch);
-            whole.reflects.extend(reflects);
-        }
-        whole.reflects.sort_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
-        Ok(whole)
     }
 
     /// Waits until questions see every record that was read, and its edges are sent. A shard that has panicked is

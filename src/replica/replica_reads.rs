@@ -69,16 +69,6 @@ impl Replica {
         Ok(self.shard_to_show(bank)?.memory.profile(probe)?)
     }
 
-    /// Counts of the units and edges of a bank, without their hash.
-    ///
-    /// # Errors
-    /// As [`Self::digest`].
-    pub fn counts(&self, bank: &Bank) -> Result<DataflowAnswer<GraphCensus>, PipelineError> {
-        let shard = self.shards.of(bank)?;
-        self.shards.check_bank(&shard, bank)?;
-        Ok(shard.memory.census(CensusProbe { bank: Some(bank.key()), hashing: false, listing: false })?)
-    }
-
     /// The units and edges of a bank, counted and listed, as of one epoch. Walks all of them.
     ///
     /// # Errors

@@ -111,6 +111,11 @@ impl ReplicaSnapshots {
         self.snapshots.as_ref()
     }
 
+    /// Whether snapshots are written here.
+    pub(super) fn writes(&self) -> bool {
+        self.recorder.is_some()
+    }
+
     /// Records what a shard has read.
     pub(super) fn take(&self, shard: &ReplicaShard, read: MemoryLogRead, choices: &Receiver<ChoiceChanges>) {
         if let Some(recorder) = &self.recorder {

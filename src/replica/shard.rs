@@ -5,7 +5,7 @@
 //! It knows no other shard.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{
         Mutex, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -16,7 +16,8 @@ use crossbeam_channel::Receiver;
 
 use super::{
     PipelineError,
-    shard_reader::{RestoredPartition, ShardLoadLimits, ShardReader},
+    bank_sleep::BankSleep,
+    shard_reader::{LoadTarget, RestoredPartition, ShardLoadLimits, ShardReader, VectorSpace},
     shard_records::ShardRecords,
     snapshot_recorder::ShardId,
 };
@@ -24,7 +25,7 @@ use logs::{Log, REMOVALS_KEPT_MS, ReadProgress, Topic};
 use memory::index::{ChoiceChanges, RecordKey, RecordLoad, ShardHandle};
 use snapshots::{MemoryLogRead, SnapshotError};
 use types::{
-    model::{MemoryKey, MemoryRecord, ModelRef},
+    model::{Bank, MemoryKey, MemoryRecord, ModelRef},
     sync,
 };
 
@@ -38,7 +39,11 @@ pub(super) struct ReplicaShard {
     pub(super) partition: u32,
     pub(super) memory: ShardHandle,
     pub(super) held: RwLock<ShardRecords>,
-    reader: Mutex<ShardReader>,
+    pub(super) reader: Mutex<ShardReader>,
+    /// The form of its vectors, once it is known: apart from the reader, which is locked while it loads.
+    pub(super) vectors: RwLock<Option<VectorSpace>>,
+    /// Which of its banks sleep; `None` if none does.
+    pub(super) sleep: Option<BankSleep>,
     /// The changes to the choices, if they are recorded: one message for each load.
     choices: Option<Receiver<ChoiceChanges>>,
     /// The first offset that was not read.
@@ -65,6 +70,7 @@ impl ReplicaShard {
         memory: ShardHandle,
         choices: Option<Receiver<ChoiceChanges>>,
         asks: Option<ModelRef>,
+        has_sleep: bool,
     ) -> Self {
         Self {
             id,
@@ -72,6 +78,8 @@ impl ReplicaShard {
             memory,
             held: RwLock::default(),
             reader: Mutex::new(ShardReader::new(partition, asks)),
+            vectors: RwLock::default(),
+            sleep: has_sleep.then(BankSleep::default),
             choices,
             next: AtomicU64::new(0),
             loading: AtomicBool::new(true),
@@ -108,7 +116,8 @@ impl ReplicaShard {
     ) -> Result<Option<Vec<(u32, ReadProgress)>>, PipelineError> {
         let mut reader = sync::lock(&self.reader);
         let limits = if self.is_loading() { ShardLoadLimits::OF_LOG } else { ShardLoadLimits::BESIDE_QUESTIONS };
-        let read = reader.read(log, &self.memory, &self.held, limits, self.choices.is_some(), each);
+        let read = reader.read(log, &self.target(), limits, self.choices.is_some(), each);
+        self.keep_vectors(&reader);
         self.next.store(reader.next(), Ordering::Relaxed);
         match &read {
             Err(PipelineError::Waits { offset, .. }) => self.waits_before.store(*offset, Ordering::Relaxed),
@@ -126,10 +135,35 @@ impl ReplicaShard {
         Ok(Some(covers))
     }
 
+    fn target(&self) -> LoadTarget<'_> {
+        LoadTarget { memory: &self.memory, held: &self.held, sleep: self.sleep.as_ref() }
+    }
+
+    fn keep_vectors(&self, reader: &ShardReader) {
+        if self.sleep.is_some() && sync::read(&self.vectors).as_ref() != reader.vectors() {
+            *sync::write(&self.vectors) = reader.vectors().cloned();
+        }
+    }
+
+    /// Reads records whose banks stay asleep, as [`ShardReader::read_asleep`].
+    pub(super) fn read_asleep(&self, log: &dyn Log) -> Result<Option<BTreeSet<Bank>>, PipelineError> {
+        let mut reader = sync::lock(&self.reader);
+        let read = reader.read_asleep(log, &self.target());
+        self.keep_vectors(&reader);
+        self.next.store(reader.next(), Ordering::Relaxed);
+        read
+    }
+
+    /// How far its records cover the turns.
+    pub(super) fn covers(&self) -> Vec<(u32, ReadProgress)> {
+        sync::lock(&self.reader).covers().to_vec()
+    }
+
     /// Loads what a snapshot holds of the partition.
     pub(super) fn restore(&self, snapshot: &RestoredPartition<'_>) -> Result<(), PipelineError> {
         let mut reader = sync::lock(&self.reader);
-        reader.restore(snapshot, &self.memory, &self.held)?;
+        reader.restore(snapshot, &self.target())?;
+        self.keep_vectors(&reader);
         self.next.store(reader.next(), Ordering::Relaxed);
         Ok(())
     }
@@ -149,7 +183,12 @@ impl ReplicaShard {
             let changes = keys.iter().map(|key| (RecordKey::from(key), None)).collect();
             self.memory.load(RecordLoad { changes, ..RecordLoad::default() })?;
             let mut held = sync::write(&self.held);
-            keys.iter().for_each(|key| held.remove(key));
+            for key in &keys {
+                if let Some(sleep) = &self.sleep {
+                    sleep.note_record(key.bank.key(), None, held.holds(key));
+                }
+                held.remove(key);
+            }
         }
         self.memory.wait_for_loads()?;
         let mut choices: Vec<ChoiceChanges> = self.choices.iter().flat_map(Receiver::try_iter).collect();
@@ -178,7 +217,7 @@ impl ReplicaShard {
         if found.is_some_and(|found| found.offset == offset && found.append_ms != append_ms) {
             return Err(ahead(format!("the log has another record at offset {offset} of it")).into());
         }
-        let Some(keys) = log.live_keys(partition)? else {
+        let Some(keys_of_log) = log.live_keys(partition)? else {
             let age_ms = jiff::Timestamp::now().as_millisecond().saturating_sub(restored.manifest.taken_ms);
             let age_ms = age_ms.unsigned_abs();
             if age_ms > REMOVALS_KEPT_MS - DAY_MS {
@@ -186,19 +225,17 @@ impl ReplicaShard {
             }
             return Ok(None);
         };
-        let mut live = HashSet::with_capacity(keys.len());
-        {
-            let held = sync::read(&self.held);
-            for (key, offset) in keys {
-                let key = MemoryKey::from_bytes(&key).map_err(|e| ahead(e.to_string()))?;
-                if offset < at.next_offset && !held.holds(&key) {
-                    return Err(ahead(format!("the log has a record at offset {offset} that it lacks")).into());
-                }
-                live.insert(key);
-            }
-        }
+        let mut live = HashSet::with_capacity(keys_of_log.len());
         let unreadable = restored.manifest.unreadable.iter().map(|record| &record.key);
         let keys = restored.records.iter().map(|record| &record.key).chain(unreadable);
+        let held: HashSet<&MemoryKey> = keys.clone().collect();
+        for (key, offset) in keys_of_log {
+            let key = MemoryKey::from_bytes(&key).map_err(|e| ahead(e.to_string()))?;
+            if offset < at.next_offset && !held.contains(&key) {
+                return Err(ahead(format!("the log has a record at offset {offset} that it lacks")).into());
+            }
+            live.insert(key);
+        }
         let gone: Vec<_> = keys.filter(|key| !live.contains(*key)).map(|key| (key.clone(), None)).collect();
         if gone.is_empty() {
             return Ok(None);

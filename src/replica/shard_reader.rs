@@ -11,23 +11,25 @@
 
 use crate::log_events;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, RwLock},
 };
 
 use logs::{Log, LogRecord, ReadBatch, ReadProgress, Topic};
 use memchr::memmem;
-use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardHandle};
+use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardError, ShardHandle};
 use snapshots::{Manifest, MemoryLogRead, RestoredRecord, RestoredSnapshot, UnreadableMemoryRecord};
 use tracing::debug_span;
-use types::record_value::{RecordValueError, check_bank, read_record, read_value};
+use types::logged_bank::LoggedBank;
+use types::record_value::{RecordValueError, check_bank, check_schema, read_record, read_value};
 use types::{
-    model::{Bank, IN_PART, LogPosition, MemoryKey, MemoryRecord, ModelRef},
+    model::{Bank, IN_PART, LogPosition, MemoryKey, MemoryRecord, ModelRef, WindowTurn},
     sync,
 };
 
 use super::{
     PipelineError,
+    bank_sleep::BankSleep,
     shard_records::{LiveRecordState, ShardRecords},
 };
 
@@ -69,6 +71,15 @@ pub(super) struct RestoredPartition<'s> {
     pub(super) covers: BTreeMap<u32, ReadProgress>,
 }
 
+/// Where a shard's records are loaded.
+#[derive(Clone, Copy)]
+pub(super) struct LoadTarget<'s> {
+    pub(super) memory: &'s ShardHandle,
+    pub(super) held: &'s RwLock<ShardRecords>,
+    /// `None` if no bank sleeps.
+    pub(super) sleep: Option<&'s BankSleep>,
+}
+
 /// Reads one partition.
 pub(super) struct ShardReader {
     partition: u32,
@@ -83,7 +94,7 @@ pub(super) struct ShardReader {
 
 /// Vectors with the same values here can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct VectorSpace {
+pub(super) struct VectorSpace {
     model: ModelRef,
     dimensions: usize,
 }
@@ -92,6 +103,11 @@ impl ShardReader {
     /// A reader before its first read. `asks` is the model that embeds the questions, if known.
     pub(super) fn new(partition: u32, asks: Option<ModelRef>) -> Self {
         Self { partition, next: 0, covers: Vec::new(), asks, vectors: None }
+    }
+
+    /// The form of the vectors, once it is known.
+    pub(super) fn vectors(&self) -> Option<&VectorSpace> {
+        self.vectors.as_ref()
     }
 
     fn model(&self) -> Option<&ModelRef> {
@@ -118,13 +134,12 @@ impl ShardReader {
     pub(super) fn read(
         &mut self,
         log: &dyn Log,
-        memory: &ShardHandle,
-        held: &RwLock<ShardRecords>,
+        to: &LoadTarget<'_>,
         limits: ShardLoadLimits,
         keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<Option<MemoryLogRead>, PipelineError> {
-        let partition = self.partition;
+        let (partition, LoadTarget { memory, held, sleep }) = (self.partition, *to);
         let Some(mut batch) = self.batch(log, limits)? else { return Ok(None) };
         let _span = debug_span!("shard", partition).entered();
         if self.vectors.is_none() {
@@ -134,7 +149,7 @@ impl ShardReader {
         let (mut records, mut unreadable, mut now) = (Vec::new(), BTreeMap::new(), Vec::new());
         let (mut waits, mut is_first) = (None, true);
         for (index, record) in batch.records.iter().enumerate() {
-            let (key, taken) = match self.take(log, record) {
+            let (key, taken) = match take_record(log, record, self.vectors.as_ref()) {
                 Ok(Some(taken)) => taken,
                 Ok(None) => continue,
                 // A record does not count if a later record of its key follows.
@@ -150,12 +165,12 @@ impl ShardReader {
             is_first = false;
             note_deletions(log, &key.bank, taken.read.as_ref())?;
             let id = RecordKey::from(&key);
+            if sleep.is_some_and(|sleep| sleep.is_resting(id.window.bank)) {
+                return Err(asleep_error(memory, &key.bank, record.offset));
+            }
             each(&key, taken.read.as_ref(), record.offset + 1);
-            let live = taken.extraction.is_some().then(|| LiveRecordState {
-                filled: taken.read.as_ref().is_some_and(MemoryRecord::is_filled),
-                in_part: taken.read.as_ref().is_some_and(MemoryRecord::is_in_part),
-                append_ms: record.append_ms,
-            });
+            let live = taken.live(record.append_ms);
+            let bytes = taken.extraction.as_ref().map(|extraction| extraction.held_bytes());
             changes.push((id, taken.extraction));
             match &taken.unreadable {
                 Some(found) => drop(unreadable.insert(id, found.clone())),
@@ -165,7 +180,7 @@ impl ShardReader {
                 let whole = !unreadable.contains_key(&id);
                 records.push((key.clone(), taken.read.filter(|_| whole)));
             }
-            now.push((key, live, taken.unreadable));
+            now.push((key, live, bytes, taken.unreadable));
         }
         if let Some((index, offset)) = waits {
             // The records before it are loaded now; the next call begins with it, and waits.
@@ -180,7 +195,10 @@ impl ShardReader {
         {
             let mut held = sync::write(held);
             held.set_model(self.model());
-            for (key, live, unreadable) in now {
+            for (key, live, bytes, unreadable) in now {
+                if let Some(sleep) = sleep {
+                    sleep.note_record(key.bank.key(), bytes, held.holds(&key));
+                }
                 match (unreadable, live) {
                     (Some(record), _) => held.quarantine(record),
                     (None, Some(live)) => held.insert(&key, live),
@@ -197,6 +215,72 @@ impl ShardReader {
         let covers = batch.covers.iter().map(|(turns, to)| (*turns, to.low())).collect();
         let next_offset = batch.next;
         Ok(Some(MemoryLogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
+    }
+
+    /// Reads records whose banks stay asleep: they are noted, and not loaded. Returns the banks of those that need more:
+    /// records that cannot be read here, and windows that are to be extracted again. `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn read_asleep(
+        &mut self,
+        log: &dyn Log,
+        to: &LoadTarget<'_>,
+    ) -> Result<Option<BTreeSet<Bank>>, PipelineError> {
+        let (partition, LoadTarget { memory, held, .. }) = (self.partition, *to);
+        let Some(batch) = self.batch(log, ShardLoadLimits::OF_LOG)? else { return Ok(None) };
+        if self.vectors.is_none() {
+            self.vectors = form_of(&batch.records, self.asks.as_ref());
+        }
+        let mut unfinished = BTreeSet::new();
+        let mut now = Vec::with_capacity(batch.records.len());
+        for record in &batch.records {
+            let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
+            let key = match MemoryKey::from_bytes(&record.key) {
+                Ok(key) => key,
+                Err(_) if record.value.is_none() => continue,
+                Err(e) => return Err(waits(log.control_problem(record).unwrap_or_else(|| e.to_string()))),
+            };
+            let Some(value) = &record.value else { continue };
+            if let Err(newer @ RecordValueError::Newer(_)) = check_schema(value) {
+                return Err(waits(newer.to_string()));
+            }
+            let fields = serde_json::from_slice::<SleepingRecordFields>(value).ok();
+            let model = self.model();
+            let fits = |of: &SleepingRecordFields| {
+                of.bank == key.bank && (of.units.is_empty() || model.is_none_or(|model| *model == of.model))
+            };
+            let Some(fields) = fields.filter(fits) else {
+                unfinished.insert(key.bank.clone());
+                now.push((key.bank, LiveRecordState { filled: true, in_part: false, append_ms: record.append_ms }));
+                continue;
+            };
+            for hole in fields.turns.iter().filter(|turn| turn.deleted) {
+                log.deletions().note(&key.bank, &log.deleted_form(&hole.turn.turn)?, hole.turn.version);
+            }
+            let filled = !fields.units.is_empty() || fields.turns.iter().any(|turn| !turn.deleted);
+            let in_part = fields.extractor.ends_with(IN_PART);
+            if in_part {
+                unfinished.insert(key.bank.clone());
+            }
+            now.push((key.bank, LiveRecordState { filled, in_part, append_ms: record.append_ms }));
+        }
+        let mut reflects = vec![position("memory", partition, batch.next)];
+        reflects.extend(batch.covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
+        memory.load(RecordLoad { reflects, ..RecordLoad::default() })?;
+        {
+            let mut held = sync::write(held);
+            held.set_model(self.model());
+            for (bank, state) in now {
+                to.sleep.iter().for_each(|sleep| sleep.note_asleep(bank.key()));
+                held.note_asleep(&bank, state);
+            }
+        }
+        self.next = batch.next;
+        if !batch.covers.is_empty() {
+            self.covers.clone_from(&batch.covers);
+        }
+        Ok(Some(unfinished))
     }
 
     /// The records of the next load; `None` if only the input that the log covers has grown.
@@ -231,15 +315,15 @@ impl ShardReader {
     pub(super) fn restore(
         &mut self,
         snapshot: &RestoredPartition<'_>,
-        memory: &ShardHandle,
-        held: &RwLock<ShardRecords>,
+        to: &LoadTarget<'_>,
     ) -> Result<(), PipelineError> {
+        let LoadTarget { memory, held, sleep } = *to;
         let RestoredPartition { restored, covers } = snapshot;
         let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
         let model = model.clone().filter(|_| *dimensions > 0);
         self.vectors = model.map(|model| VectorSpace { model, dimensions: *dimensions });
         let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
-        for record in &restored.records {
+        for record in restored.records.iter().filter(|record| record.names.is_none()) {
             by_bank.entry(&record.key.bank).or_default().push(record);
         }
         let (mut load, mut units) = (RecordLoad::default(), 0);
@@ -268,61 +352,80 @@ impl ShardReader {
         held.set_model(self.model());
         for record in &restored.records {
             let RestoredRecord { filled, append_ms, .. } = *record;
-            held.insert(
-                &record.key,
-                LiveRecordState { filled, in_part: record.extractor.ends_with(IN_PART), append_ms },
-            );
+            let state = LiveRecordState { filled, in_part: record.extractor.ends_with(IN_PART), append_ms };
+            let bank = &record.key.bank;
+            match sleep {
+                Some(sleep) if record.names.is_some() => {
+                    sleep.note_asleep(bank.key());
+                    held.note_asleep(bank, state);
+                }
+                Some(sleep) => {
+                    sleep.note_record(bank.key(), Some(record.extraction.held_bytes()), false);
+                    held.insert(&record.key, state);
+                }
+                None => held.insert(&record.key, state),
+            }
         }
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }
+}
 
-    /// Takes a record in log order. Returns `None` for a removal that means nothing to this build, and an error for a
-    /// record that this build must not skip.
-    fn take(&self, log: &dyn Log, record: &LogRecord) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
-        let key = match MemoryKey::from_bytes(&record.key) {
-            Ok(key) => key,
-            Err(_) if record.value.is_none() => return Ok(None),
-            Err(e) => {
-                let remedy =
-                    "run the build that wrote it, or see `ripplemem repair`, which shows it and can replace it";
-                let problem = log.control_problem(record).unwrap_or_else(|| e.to_string());
-                return Err(format!("{problem}; {remedy}"));
-            }
-        };
-        let Some(value) = &record.value else { return Ok(Some((key, RecordEffect::default()))) };
-        let (read, made) = match read_value(value) {
-            Ok(read) => {
-                let made = self.extraction(&key, &read);
-                (Some(read), made)
-            }
-            Err(RecordValueError::Newer(schema)) => return Err(RecordValueError::Newer(schema).to_string()),
-            Err(RecordValueError::Unreadable(problem)) => (None, Err(problem)),
-        };
-        let taken = match made {
-            Ok(extraction) => RecordEffect { read, extraction: Some(Arc::new(extraction)), unreadable: None },
-            Err(problem) => {
-                let unreadable =
-                    UnreadableMemoryRecord { key: key.clone(), offset: record.offset, problem, found: None };
-                RecordEffect { read, extraction: None, unreadable: Some(unreadable) }
-            }
-        };
-        Ok(Some((key, taken)))
-    }
-
-    /// The units of a record for the dataflow; an error for vectors that cannot be compared with the others.
-    fn extraction(&self, key: &MemoryKey, record: &MemoryRecord) -> Result<RecordUnits, String> {
-        check_bank(key, record)?;
-        let Some(unit) = record.units.first() else { return RecordUnits::new(record, 0) };
-        // No vectors are known yet if none of the read's records with vectors can be used.
-        let Some(VectorSpace { model, dimensions }) = &self.vectors else {
-            return RecordUnits::new(record, unit.vector.len());
-        };
-        if *model != record.model {
-            return Err(format!("vectors of model {}, but the others are of {}", record.model.hash, model.hash));
+/// Takes a record in log order. Returns `None` for a removal that means nothing to this build, and an error for a record
+/// that this build must not skip. `vectors` is the form of the memory's vectors, once it is known.
+pub(super) fn take_record(
+    log: &dyn Log,
+    record: &LogRecord,
+    vectors: Option<&VectorSpace>,
+) -> Result<Option<(MemoryKey, RecordEffect)>, String> {
+    let key = match MemoryKey::from_bytes(&record.key) {
+        Ok(key) => key,
+        Err(_) if record.value.is_none() => return Ok(None),
+        Err(e) => {
+            let remedy = "run the build that wrote it, or see `ripplemem repair`, which shows it and can replace it";
+            let problem = log.control_problem(record).unwrap_or_else(|| e.to_string());
+            return Err(format!("{problem}; {remedy}"));
         }
-        RecordUnits::new(record, *dimensions)
+    };
+    let Some(value) = &record.value else { return Ok(Some((key, RecordEffect::default()))) };
+    let (read, made) = match read_value(value) {
+        Ok(read) => {
+            let made = units_of(&key, &read, vectors);
+            (Some(read), made)
+        }
+        Err(RecordValueError::Newer(schema)) => return Err(RecordValueError::Newer(schema).to_string()),
+        Err(RecordValueError::Unreadable(problem)) => (None, Err(problem)),
+    };
+    let taken = match made {
+        Ok(extraction) => RecordEffect { read, extraction: Some(Arc::new(extraction)), unreadable: None },
+        Err(problem) => {
+            let unreadable = UnreadableMemoryRecord { key: key.clone(), offset: record.offset, problem, found: None };
+            RecordEffect { read, extraction: None, unreadable: Some(unreadable) }
+        }
+    };
+    Ok(Some((key, taken)))
+}
+
+/// The units of a record for the dataflow; an error for vectors that cannot be compared with the others.
+fn units_of(key: &MemoryKey, record: &MemoryRecord, vectors: Option<&VectorSpace>) -> Result<RecordUnits, String> {
+    check_bank(key, record)?;
+    let Some(unit) = record.units.first() else { return RecordUnits::new(record, 0) };
+    // No vectors are known yet if none of the read's records with vectors can be used.
+    let Some(VectorSpace { model, dimensions }) = vectors else {
+        return RecordUnits::new(record, unit.vector.len());
+    };
+    if *model != record.model {
+        return Err(format!("vectors of model {}, but the others are of {}", record.model.hash, model.hash));
     }
+    RecordUnits::new(record, *dimensions)
+}
+
+/// Extraction wakes a bank before it writes a record of it, so this shard lost a state: it ends, and its holder builds
+/// it again.
+fn asleep_error(memory: &ShardHandle, bank: &Bank, offset: u64) -> PipelineError {
+    memory.panic();
+    log_events::record_of_sleeping_bank(LoggedBank(bank), offset);
+    ShardError::Stopped("a record of a bank that sleeps was written".to_owned()).into()
 }
 
 /// Notes the deleted turns of a record, for a process that holds the bank but does not extract it.
@@ -370,15 +473,36 @@ fn turns_of(records: &[LogRecord]) -> usize {
     records.iter().map(turns).sum()
 }
 
+/// The fields of a record whose bank stays asleep; the units are skipped.
+#[derive(serde::Deserialize)]
+struct SleepingRecordFields {
+    bank: Bank,
+    turns: Vec<WindowTurn>,
+    extractor: String,
+    model: ModelRef,
+    units: Vec<serde::de::IgnoredAny>,
+}
+
 /// The effect of a record.
 #[derive(Default)]
-struct RecordEffect {
+pub(super) struct RecordEffect {
     /// The record, as far as it could be read.
-    read: Option<MemoryRecord>,
+    pub(super) read: Option<MemoryRecord>,
     /// What the dataflow gets from it.
-    extraction: Option<Arc<RecordUnits>>,
+    pub(super) extraction: Option<Arc<RecordUnits>>,
     /// Why the dataflow gets nothing, although the record has a value.
-    unreadable: Option<UnreadableMemoryRecord>,
+    pub(super) unreadable: Option<UnreadableMemoryRecord>,
+}
+
+impl RecordEffect {
+    /// What is held of the record, if it is live and can be read.
+    pub(super) fn live(&self, append_ms: i64) -> Option<LiveRecordState> {
+        self.extraction.is_some().then(|| LiveRecordState {
+            filled: self.read.as_ref().is_some_and(MemoryRecord::is_filled),
+            in_part: self.read.as_ref().is_some_and(MemoryRecord::is_in_part),
+            append_ms,
+        })
+    }
 }
 
 fn position(topic: &str, partition: u32, next_offset: u64) -> LogPosition {

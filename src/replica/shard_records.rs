@@ -18,6 +18,8 @@ use types::{
 #[derive(Default)]
 pub(super) struct ShardRecords {
     banks: BTreeMap<Bank, LiveBankRecords>,
+    /// The banks that sleep.
+    asleep: BTreeMap<Bank, SleepingBankRecords>,
     names: HashMap<BankKey, Bank>,
     /// The unreadable records of each quarantined bank.
     quarantined: BTreeMap<Bank, BTreeMap<RecordKey, UnreadableMemoryRecord>>,
@@ -49,7 +51,49 @@ struct LiveBankRecords {
     last_append_ms: i64,
 }
 
+/// What is kept of a bank that sleeps. None of its windows are to be extracted again.
+#[derive(Debug, Clone, Copy)]
+struct SleepingBankRecords {
+    /// Whether it has a record with a turn that is not deleted, or a unit.
+    is_filled: bool,
+    /// When its last record was appended, in milliseconds since 1970.
+    last_append_ms: i64,
+}
+
 impl ShardRecords {
+    /// Forgets the records of a bank that falls asleep, except when the last was appended. [`Self::wake`] takes them
+    /// back.
+    pub(super) fn fall_asleep(&mut self, bank: &Bank) {
+        if let Some(LiveBankRecords { filled, last_append_ms, .. }) = self.banks.remove(bank) {
+            let is_filled = !filled.is_empty();
+            self.asleep.insert(bank.clone(), SleepingBankRecords { is_filled, last_append_ms });
+        }
+    }
+
+    /// Whether a bank is held and can be read, and no window of it is to be extracted again.
+    pub(super) fn may_sleep(&self, bank: &Bank) -> bool {
+        self.banks.contains_key(bank) && !self.is_in_part(bank) && !self.quarantined.contains_key(bank)
+    }
+
+    /// Notes a record of a bank that sleeps from the beginning: it has been read, and not loaded.
+    pub(super) fn note_asleep(&mut self, bank: &Bank, record: LiveRecordState) {
+        self.names.entry(bank.key()).or_insert_with(|| bank.clone());
+        let new = SleepingBankRecords { is_filled: false, last_append_ms: record.append_ms };
+        let of_bank = self.asleep.entry(bank.clone()).or_insert(new);
+        of_bank.is_filled |= record.filled;
+        of_bank.last_append_ms = of_bank.last_append_ms.max(record.append_ms);
+    }
+
+    /// Takes back the records of a bank that wakes.
+    pub(super) fn wake(&mut self, bank: &Bank, records: impl IntoIterator<Item = (MemoryKey, LiveRecordState)>) {
+        let slept = self.asleep.remove(bank);
+        records.into_iter().for_each(|(key, state)| self.insert(&key, state));
+        // After a restore, the end of a read is known, and not when each record was appended.
+        if let (Some(slept), Some(of_bank)) = (slept, self.banks.get_mut(bank)) {
+            of_bank.last_append_ms = of_bank.last_append_ms.max(slept.last_append_ms);
+        }
+    }
+
     /// Adds a record that can be read.
     pub(super) fn insert(&mut self, key: &MemoryKey, LiveRecordState { filled, in_part, append_ms }: LiveRecordState) {
         self.remove(key);
@@ -121,7 +165,8 @@ impl ShardRecords {
             let (bank, offset, problem) = (bank.clone(), *offset, problem.clone());
             return Err(PipelineError::Quarantined { bank, partition, offset, problem });
         }
-        Ok(self.banks.get(bank).is_some_and(|of_bank| !of_bank.filled.is_empty()))
+        let is_awake = self.banks.get(bank).is_some_and(|of_bank| !of_bank.filled.is_empty());
+        Ok(is_awake || self.asleep.get(bank).is_some_and(|of_bank| of_bank.is_filled))
     }
 
     /// Whether windows of a bank are to be extracted again.
@@ -132,7 +177,8 @@ impl ShardRecords {
     /// When the last record of a bank was appended, in milliseconds since 1970; after a restore, the end of the read
     /// that brought it. `None` if no record of it can be read.
     pub(super) fn last_append_ms(&self, bank: &Bank) -> Option<i64> {
-        self.banks.get(bank).map(|of_bank| of_bank.last_append_ms)
+        let asleep = || self.asleep.get(bank).map(|of_bank| of_bank.last_append_ms);
+        self.banks.get(bank).map(|of_bank| of_bank.last_append_ms).or_else(asleep)
     }
 
     /// The name of a bank that has or had a live record.
@@ -142,7 +188,8 @@ impl ShardRecords {
 
     /// The banks that hold something.
     pub(super) fn banks(&self) -> impl Iterator<Item = &Bank> {
-        self.banks.iter().filter(|(_, of_bank)| !of_bank.filled.is_empty()).map(|(bank, _)| bank)
+        let awake = self.banks.iter().filter(|(_, of_bank)| !of_bank.filled.is_empty()).map(|(bank, _)| bank);
+        awake.chain(self.asleep.iter().filter(|(_, of_bank)| of_bank.is_filled).map(|(bank, _)| bank))
     }
 
     /// The banks that hold something, and those that are quarantined; a bank may come twice.

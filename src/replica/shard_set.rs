@@ -48,6 +48,8 @@ pub(super) struct ShardSet {
     assigned: RwLock<Option<BTreeSet<u32>>>,
     falls: Mutex<BTreeMap<u32, ShardPanics>>,
     made: AtomicU64,
+    /// Whether banks of its shards may sleep.
+    has_sleep: bool,
 }
 
 /// A shard that has panicked: how often it was rebuilt, and when that was last attempted.
@@ -89,7 +91,13 @@ impl ShardSet {
             assigned,
             falls,
             made,
+            has_sleep: false,
         }
+    }
+
+    /// The same, whose banks may sleep.
+    pub(super) fn with_sleep(self) -> Self {
+        Self { has_sleep: true, ..self }
     }
 
     /// The number of partitions of the memory.
@@ -112,7 +120,8 @@ impl ShardSet {
         };
         let memory = ShardHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
         let id = ShardId(self.made.fetch_add(1, Ordering::Relaxed));
-        Ok(ReplicaShard::new(id, partition, memory, self.records.then_some(choices_in), self.asks.clone()))
+        let choices = self.records.then_some(choices_in);
+        Ok(ReplicaShard::new(id, partition, memory, choices, self.asks.clone(), self.has_sleep))
     }
 
     /// Adds a shard; from now on, questions reach it.

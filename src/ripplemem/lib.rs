@@ -46,6 +46,8 @@ mod pipeline_driver;
 mod profile;
 #[cfg(test)]
 mod shard_tests;
+#[cfg(test)]
+mod sleep_tests;
 mod status;
 mod turn_locator;
 mod verdict_reader;

@@ -77,9 +77,9 @@ impl Memory {
         let embedders = Arc::new(EmbedderPool::open(&pipeline.embed, &pipeline.model())?);
         let service = PipelineDriver::open_to_ask(pipeline, edges, Some(embedders), progress)?;
         let (replica, log) = service.replica_and_log();
-        let queue = service.query_queue()?;
+        let (queue, places) = (service.query_queue()?, service.places());
         let background = Some(BackgroundTasks::start(service, pipeline, &Arc::from(tell))?);
-        let (forget, places) = (pipeline.forget.clone(), Arc::<TurnLocator>::default());
+        let forget = pipeline.forget.clone();
         Ok(Self {
             background,
             queue,

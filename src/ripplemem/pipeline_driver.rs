@@ -23,11 +23,12 @@ use types::{
     sync,
 };
 
+use super::turn_locator::TurnLocator;
 use erasure::{
     ErasureReport, ErasureTargets, ForgetOperationStore, Receipt, check_places, receipts, with_memory_progress,
 };
 use ingest::{
-    ExtractionDriver, ExtractionEvent, ExtractionOrderReceiver, ExtractionOrderSender, ExtractionRun,
+    BankMoves, ExtractionDriver, ExtractionEvent, ExtractionOrderReceiver, ExtractionOrderSender, ExtractionRun,
     ExtractionSchedule, ExtractionStage, IngestReport, LiveTurns, ModelExtractionReport,
 };
 use pipeline::{PipelineError, Progress, redacted_error};
@@ -46,6 +47,8 @@ pub struct PipelineDriver {
     orders: ExtractionOrderReceiver,
     /// The embedders of questions, if they were opened before the memory.
     embedders: Option<Arc<EmbedderPool>>,
+    /// Where the turns of requested banks are; those of banks that sleep are forgotten.
+    places: Arc<TurnLocator>,
     /// Started by the first question.
     queue: Mutex<Option<Arc<QueryQueue>>>,
 }
@@ -88,6 +91,8 @@ impl PipelineDriver {
                 edges,
                 // On Kafka the running service writes them.
                 record: pipeline.log.kind == LogKind::Embedded,
+                // On Kafka the records of one bank cannot be found.
+                waking_log: (pipeline.log.kind == LogKind::Embedded).then(|| Arc::clone(&log)),
                 asks: embedders.as_ref().and_then(|embedders| embedders.known_model().cloned()),
                 turns: Some(&mut |key, turns| {
                     let partition = logs::partition_of(&key.bank, log.partitions());
@@ -101,6 +106,9 @@ impl PipelineDriver {
             },
         )?;
         for (partition, mut live) in (0..).zip(restored) {
+            let unfinished = replica.read_asleep(&*log, partition, &mut |at| {
+                progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+            })?;
             while replica.follow(&*log, partition, |key, record, at| {
                 let record = record.filter(|record| record.bank == key.bank);
                 live.apply(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
@@ -112,7 +120,9 @@ impl PipelineDriver {
                 _ => log.progress(partition)?,
             };
             replica.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
-            extraction.add(ExtractionStage::new(partition, pipeline, &*log, live, progress, replica.model())?);
+            let mut stage = ExtractionStage::new(partition, pipeline, &*log, live, progress, replica.model())?;
+            stage.wake_first(unfinished);
+            extraction.add(stage);
         }
         replica.snapshot()?;
         let (_, orders) = ExtractionOrderSender::new(&*log);
@@ -120,6 +130,7 @@ impl PipelineDriver {
             pipeline: pipeline.clone(),
             embedders,
             queue: Mutex::default(),
+            places: Arc::default(),
             replica: Arc::new(replica),
             extraction,
             orders,
@@ -135,13 +146,15 @@ impl PipelineDriver {
     /// service that is opened again continues.
     pub fn catch_up(&mut self) -> Result<IngestReport, PipelineError> {
         let mut ingested = IngestReport::default();
-        let Self { extraction, orders, log, replica, .. } = self;
+        let Self { extraction, orders, log, replica, places, .. } = self;
         let follow = |partition| follow(replica, &**log, partition);
+        let banks = ReplicaBanks { replica, places };
         let run = ExtractionRun {
             log: &**log,
             assignment: &WholeLogAssignment,
             schedule: ExtractionSchedule::UntilCaughtUp,
             follow: &follow,
+            moves: banks.moves(),
         };
         extraction.run(&run, orders, &|| false, &mut |event| {
             if let ExtractionEvent::Committed(committed) = event {
@@ -160,13 +173,15 @@ impl PipelineDriver {
         stop: &dyn Fn() -> bool,
         tell: &mut dyn FnMut(ExtractionEvent),
     ) {
-        let Self { extraction, log, replica, .. } = self;
+        let Self { extraction, log, replica, places, .. } = self;
         let follow = |partition| follow(replica, &**log, partition);
+        let banks = ReplicaBanks { replica, places };
         let run = ExtractionRun {
             log: &**log,
             assignment: &WholeLogAssignment,
             schedule: ExtractionSchedule::Forever,
             follow: &follow,
+            moves: banks.moves(),
         };
         if let Err(error) = extraction.run(&run, orders, stop, tell) {
             log_events::extraction_stopped(&redacted_error(&error));
@@ -255,7 +270,8 @@ impl PipelineDriver {
             return Err(LlmError::NotConfigured.into());
         }
         self.catch_up()?;
-        self.extraction.reextract(bank, self.log.partitions())?;
+        let banks = ReplicaBanks { replica: &self.replica, places: &self.places };
+        self.extraction.reextract(bank, &*self.log, banks.moves())?;
         self.wait_for_model(progress)
     }
 
@@ -340,6 +356,11 @@ impl PipelineDriver {
         complete_explanation(&*self.log, &self.replica, &question.bank, explained)
     }
 
+    /// Where the turns of requested banks are.
+    pub(super) fn places(&self) -> Arc<TurnLocator> {
+        Arc::clone(&self.places)
+    }
+
     /// The memory and the log, for callers that share them.
     pub(super) fn replica_and_log(&self) -> (Arc<Replica>, Arc<dyn Log>) {
         (Arc::clone(&self.replica), Arc::clone(&self.log))
@@ -359,6 +380,35 @@ impl PipelineDriver {
 }
 
 /// Makes the memory follow what was written for a partition.
+/// The banks of a replica, as extraction moves them.
+struct ReplicaBanks<'r> {
+    replica: &'r Replica,
+    places: &'r TurnLocator,
+}
+
+impl ReplicaBanks<'_> {
+    /// What moves them; `None` if no bank sleeps.
+    fn moves(&self) -> Option<&dyn BankMoves> {
+        self.replica.sleep_status().is_some().then_some(self)
+    }
+}
+
+impl BankMoves for ReplicaBanks<'_> {
+    fn wake(&self, bank: &Bank) -> Result<(), PipelineError> {
+        self.replica.wake(bank)
+    }
+
+    fn is_asleep(&self, bank: &Bank) -> bool {
+        self.replica.is_asleep(bank)
+    }
+
+    fn sleep_unused(&self, is_busy: &dyn Fn(&Bank) -> bool) -> Vec<Bank> {
+        let asleep = self.replica.sleep_unused(is_busy);
+        asleep.iter().for_each(|bank| self.places.forget(bank));
+        asleep
+    }
+}
+
 fn follow(replica: &Replica, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
     while replica.follow(log, partition, |_, _, _| {})? {}
     Ok(())

@@ -69,7 +69,15 @@ fn open(pipeline: &Pipeline, log: &dyn Log) -> Replica {
 
 /// A memory that has followed nothing yet.
 fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: ShardAssignmentMode) -> Replica {
-    let options = ReplicaOptions { hold, edges: None, record: true, asks: None, turns: None, progress: &mut |_, _| {} };
+    let options = ReplicaOptions {
+        hold,
+        edges: None,
+        record: true,
+        asks: None,
+        waking_log: None,
+        turns: None,
+        progress: &mut |_, _| {},
+    };
     Replica::open(pipeline, log, options).expect("a memory")
 }
 
@@ -296,6 +304,7 @@ fn the_first_record_of_a_memory_may_be_the_wrong_one() {
             edges: None,
             record: false,
             asks,
+            waking_log: None,
             turns: None,
             progress: &mut |_, _| {},
         };
@@ -446,6 +455,7 @@ fn a_shard_that_moves_takes_its_snapshots_along() {
             edges: None,
             record: true,
             asks: None,
+            waking_log: None,
             turns: None,
             progress: &mut |_, _| {},
         };

@@ -102,6 +102,11 @@ pub(super) struct TurnLocator {
 type TurnOfBank = (usize, StoredTurn);
 
 impl TurnLocator {
+    /// Forgets where the turns of a bank are; the next call for it reads every record again.
+    pub(super) fn forget(&self, bank: &Bank) {
+        sync::lock(&self.banks).remove(bank);
+    }
+
     /// A page of the turns of some banks.
     ///
     /// # Errors

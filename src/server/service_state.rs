@@ -28,7 +28,7 @@ use ingest::{CommittedTransaction, ExtractionEvent, ExtractionOrderSender, Extra
 use logs::{Log, LogError, Topic};
 use models::llm::{Contract, LlmClient};
 use pipeline::PipelineError;
-use replica::{QueryQueue, Replica, ShardStatus};
+use replica::{QueryQueue, Replica, ShardStatus, SleepStatus};
 use ripplemem::MemoryEvent;
 use types::{
     config::{LLM, Pipeline, ServiceRole},
@@ -295,6 +295,9 @@ impl ServiceState {
         }
         if let Some(replica) = self.replica.get() {
             self.measure_shards(log, replica);
+            if let Some(status) = replica.sleep_status() {
+                self.measure_sleep(&status);
+            }
         }
         let shortened = &self.metrics.texts_shortened;
         shortened.inc_by(models::embed::shortened_texts().saturating_sub(shortened.get()));
@@ -314,6 +317,21 @@ impl ServiceState {
         for (counter, now) in counted {
             counter.inc_by(now.saturating_sub(counter.get()));
         }
+    }
+
+    fn measure_sleep(&self, status: &SleepStatus) {
+        let metrics = &self.metrics;
+        let gauges = [
+            (&metrics.banks_awake, status.awake),
+            (&metrics.banks_asleep, status.asleep),
+            (&metrics.banks_awake_bytes, status.awake_bytes),
+        ];
+        for (gauge, now) in gauges {
+            gauge.set(i64::try_from(now).unwrap_or(i64::MAX));
+        }
+        metrics.bank_wakes.inc_by(status.wakes.saturating_sub(metrics.bank_wakes.get()));
+        let seconds = &metrics.bank_wake_seconds;
+        seconds.inc_by((status.wake_microseconds as f64 / 1e6 - seconds.get()).max(0.0));
     }
 
     fn measure_shards(&self, log: &dyn Log, replica: &Replica) {

@@ -112,6 +112,16 @@ pub struct Metrics {
     pub records: Counter,
     /// Banks with a record that cannot be read, by shard.
     pub quarantined_banks: Family<PartitionLabel, Gauge>,
+    /// Banks in memory.
+    pub banks_awake: Gauge,
+    /// Banks that sleep.
+    pub banks_asleep: Gauge,
+    /// About the bytes of the banks in memory.
+    pub banks_awake_bytes: Gauge,
+    /// Banks that woke.
+    pub bank_wakes: Counter,
+    /// Seconds that it took to read them.
+    pub bank_wake_seconds: Counter<f64, AtomicU64>,
     /// Whether this instance holds the shard.
     pub shards_held: Family<PartitionLabel, Gauge>,
     /// Whether the shard has not reached the end of its log yet.
@@ -254,6 +264,15 @@ impl Metrics {
                 "quarantined_banks",
                 "Banks that are refused because a record of theirs cannot be read, by shard",
                 Family::default()
+            ),
+            banks_awake: named!("banks_awake", "Banks in memory", Gauge::default()),
+            banks_asleep: named!("banks_asleep", "Banks that sleep", Gauge::default()),
+            banks_awake_bytes: named!("banks_awake_bytes", "About the bytes of the banks in memory", Gauge::default()),
+            bank_wakes: named!("bank_wakes", "Banks that woke", Counter::default()),
+            bank_wake_seconds: named!(
+                "bank_wake_seconds",
+                "Seconds that it took to read the banks that woke",
+                Counter::default()
             ),
             shards_held: named!("shard_held", "Whether this instance holds the shard, by partition", Family::default()),
             shards_loading: named!(

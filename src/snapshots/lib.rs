@@ -41,7 +41,7 @@ pub use manifest::{
     UnreadableMemoryRecord,
 };
 pub use restore::LogSnapshots;
-pub use restored_snapshot::{AsOf, BankDiff, RestoredRecord, RestoredSnapshot};
+pub use restored_snapshot::{AsOf, BankDiff, RestoredNames, RestoredRecord, RestoredSnapshot};
 pub use snapshot_writer::{MemoryLogRead, SnapshotWriter};
 pub use store::each_object;
 pub use update_tables::UpdateTable;

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use memory::index::{RecordHash, RecordKey, RecordUnits};
+use super::RestoredRecord;
+use memory::index::{RecordHash, RecordKey};
 use types::{
     model::{MemoryRecord, UnitId},
     shrinkable_collection::ShrinkableCollection,
@@ -27,8 +28,13 @@ impl LiveRow {
         Self::packed(since, record.units.iter().map(|unit| unit.id), turns)
     }
 
-    pub(super) fn of_restored(since: u64, turns: &[String], extraction: &RecordUnits) -> Self {
-        Self::packed(since, extraction.units.iter().map(|unit| unit.id), turns.iter().map(String::as_str))
+    pub(super) fn of_restored(record: &RestoredRecord) -> Self {
+        let RestoredRecord { since, turns, extraction, names, .. } = record;
+        let turns = turns.iter().map(String::as_str);
+        match names {
+            Some(names) => Self::packed(*since, names.units.iter().copied(), turns),
+            None => Self::packed(*since, extraction.units.iter().map(|unit| unit.id), turns),
+        }
     }
 
     fn packed<'t>(

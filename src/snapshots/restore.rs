@@ -5,7 +5,7 @@
 //! another shard is read.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -13,8 +13,8 @@ use std::{
 };
 
 use super::{
-    AsOf, BankDiff, ClaimRule, Manifest, ManifestId, PartitionReach, RestoredRecord, RestoredSnapshot, SnapshotError,
-    SnapshotSegment, SnapshotWriter, TableFile,
+    AsOf, BankDiff, ClaimRule, Manifest, ManifestId, PartitionReach, RestoredNames, RestoredRecord, RestoredSnapshot,
+    SnapshotError, SnapshotSegment, SnapshotWriter, TableFile,
     claim::SnapshotClaim,
     manifest::shard_directory,
     segment_files::SegmentFiles,
@@ -38,15 +38,22 @@ pub struct LogSnapshots {
 /// The rows to read.
 #[derive(Default)]
 struct RestoreScope<'s> {
-    bank: Option<&'s Bank>,
+    banks: Option<&'s HashSet<String>>,
     /// The last offset, inclusive.
     until: Option<u64>,
     window_turns: bool,
+    /// Whether only names are read: of turns and units, and no choice.
+    names: bool,
 }
 
 impl RestoreScope<'_> {
     fn includes(&self, bank: &str, offset: u64) -> bool {
-        self.bank.is_none_or(|wanted| wanted.as_str() == bank) && self.until.is_none_or(|until| offset <= until)
+        self.banks.is_none_or(|wanted| wanted.contains(bank)) && self.until.is_none_or(|until| offset <= until)
+    }
+
+    /// The columns to read: all, or those of names.
+    fn columns(&self, names: &[&'static str]) -> Vec<&'static str> {
+        if self.names { [&HeadColumns::COLUMNS[..], names].concat() } else { Vec::new() }
     }
 }
 
@@ -87,14 +94,52 @@ impl LogSnapshots {
         warn: &mut dyn FnMut(&str),
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<RestoredSnapshot>, SnapshotError> {
-        let scope = RestoreScope { window_turns, ..RestoreScope::default() };
+        self.newest_in(partition, &RestoreScope { window_turns, ..RestoreScope::default() }, warn, progress)
+    }
+
+    /// As [`Self::newest`], but only the names of turns and units, and no choice: enough for banks that stay asleep.
+    ///
+    /// # Errors
+    /// As [`Self::newest`].
+    pub fn newest_names(
+        &self,
+        partition: u32,
+        warn: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<RestoredSnapshot>, SnapshotError> {
+        self.newest_in(partition, &RestoreScope { names: true, ..RestoreScope::default() }, warn, progress)
+    }
+
+    /// What a snapshot holds of some banks.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when it cannot be read.
+    pub fn banks_of(
+        &self,
+        partition: u32,
+        manifest: &Manifest,
+        banks: &BTreeSet<Bank>,
+        window_turns: bool,
+    ) -> Result<RestoredSnapshot, SnapshotError> {
+        let banks: HashSet<String> = banks.iter().map(|bank| bank.as_str().to_owned()).collect();
+        let scope = RestoreScope { banks: Some(&banks), window_turns, ..RestoreScope::default() };
+        self.read(partition, manifest.clone(), &scope, &mut |_, _| {})
+    }
+
+    fn newest_in(
+        &self,
+        partition: u32,
+        scope: &RestoreScope<'_>,
+        warn: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<RestoredSnapshot>, SnapshotError> {
         let mut damaged = Vec::new();
         'again: for attempt in 1..=ATTEMPTS {
             let ids = Manifest::ids(&self.store, partition)?;
             damaged.clear();
             for id in &ids {
                 let listed = self.listed(partition, *id);
-                match listed.and_then(|manifest| self.read(partition, manifest, &scope, progress)) {
+                match listed.and_then(|manifest| self.read(partition, manifest, scope, progress)) {
                     Ok(restored) => {
                         damaged.iter().for_each(|what: &String| warn(what));
                         return Ok(Some(restored));
@@ -167,7 +212,8 @@ impl LogSnapshots {
     /// [`SnapshotError`] when it cannot be read.
     pub fn as_of(&self, bank: &Bank, partition: u32, offset: u64) -> Result<RestoredSnapshot, SnapshotError> {
         let manifest = self.manifest(partition)?.ok_or(SnapshotError::None)?;
-        let scope = RestoreScope { bank: Some(bank), until: Some(offset), window_turns: false };
+        let banks = HashSet::from([bank.as_str().to_owned()]);
+        let scope = RestoreScope { banks: Some(&banks), until: Some(offset), ..RestoreScope::default() };
         let mut restored = self.read(partition, manifest, &scope, &mut |_, _| {})?;
         restored.manifest.reached =
             vec![PartitionReach { next_offset: offset + 1, ..PartitionReach::nothing(partition) }];
@@ -355,7 +401,7 @@ impl LogSnapshots {
             }
             Ok(())
         })?;
-        for file in manifest.files(UpdateTable::Edges) {
+        for file in manifest.files(UpdateTable::Edges).filter(|_| !scope.names) {
             self.choices(file, scope, &mut choices)?;
         }
         let mut live = BTreeMap::new();
@@ -410,7 +456,8 @@ impl LogSnapshots {
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
+            let columns = scope.columns(&TurnColumns::NAMES);
+            for batch in batches(file.read(&self.store)?, &columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
                 let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
                 let mut at = None;
@@ -427,8 +474,16 @@ impl LogSnapshots {
                     }
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.names.push(turns.name(row).to_owned());
-                        of.filled |= !turns.deleted(row).map_err(unfit)?;
+                        let is_deleted = turns.deleted(row).map_err(unfit)?;
+                        of.filled |= !is_deleted;
                         turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
+                        if scope.names {
+                            if is_deleted {
+                                let (version, _) = turns.version(row).map_err(unfit)?;
+                                of.only_names.deleted.push((turns.name(row).to_owned(), version));
+                            }
+                            continue;
+                        }
                         of.statements.extend(turns.statements(row).map_err(unfit)?);
                         let turn = turns.turn(&of.key.bank, row).map_err(unfit)?;
                         of.facts.add(&turn, &of.key.window.session.0, &of.extractor);
@@ -441,9 +496,12 @@ impl LogSnapshots {
         }
         for file in of(UpdateTable::Units) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
+            let columns = scope.columns(&UnitColumns::NAMES);
+            for batch in batches(file.read(&self.store)?, &columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
-                let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
+                let heads = HeadColumns::of(&batch).map_err(unfit)?;
+                let ids = UnitColumns::ids(&batch).map_err(unfit)?;
+                let units = if scope.names { None } else { Some(UnitColumns::of(&batch).map_err(unfit)?) };
                 let mut at: Option<Option<usize>> = None;
                 for row in 0..batch.num_rows() {
                     if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
@@ -459,6 +517,10 @@ impl LogSnapshots {
                     }
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.filled = true;
+                        let Some(units) = &units else {
+                            of.only_names.units.extend(ids.get(row).map(|id| UnitId(*id)));
+                            continue;
+                        };
                         let unit = units.unit(row).map_err(unfit)?;
                         let unfit = |problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem };
                         let session = &of.key.window.session.0;
@@ -481,9 +543,11 @@ impl LogSnapshots {
                 extractor,
                 statements,
                 units,
+                only_names,
             } = record;
             let extraction = Arc::new(RecordUnits::of(closes, units, statements, facts));
-            RestoredRecord { key, since, append_ms, turns, filled, window_turns, extractor, extraction }
+            let names = scope.names.then_some(only_names);
+            RestoredRecord { key, since, append_ms, turns, filled, window_turns, extractor, extraction, names }
         });
         Ok(restored.collect())
     }
@@ -541,6 +605,8 @@ struct SegmentRecord {
     statements: Vec<Statement>,
     /// Converted one by one: in their stored form, the vectors of all of them would take several times the memory.
     units: Vec<Arc<LiveUnit>>,
+    /// What is read in place of its content, if only names are.
+    only_names: RestoredNames,
 }
 
 /// The live records of a segment that have been read so far.
@@ -573,6 +639,7 @@ impl SegmentRecords<'_> {
             extractor: String::new(),
             statements: Vec::new(),
             units: Vec::new(),
+            only_names: RestoredNames::default(),
         });
         Some(self.records.len() - 1)
     }

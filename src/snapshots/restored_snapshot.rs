@@ -39,8 +39,19 @@ pub struct RestoredRecord {
     pub window_turns: Vec<WindowTurn>,
     /// The extractor of its units; empty for a record without turns.
     pub extractor: String,
-    /// Its units.
+    /// Its units; none if only names were requested.
     pub extraction: Arc<RecordUnits>,
+    /// What was read in place of its units and turns, if only names were requested.
+    pub names: Option<RestoredNames>,
+}
+
+/// The names in a live record of a bank that stays asleep.
+#[derive(Debug, Default)]
+pub struct RestoredNames {
+    /// The ids of its units.
+    pub units: Vec<UnitId>,
+    /// The ids of its deleted turns, with the version up to which each is deleted.
+    pub deleted: Vec<(String, u64)>,
 }
 
 /// A point of a bank's past.

@@ -114,7 +114,7 @@ impl SnapshotWriter {
         for record in restored.iter().flat_map(|restored| &restored.records) {
             let id = RecordKey::from(&record.key);
             names.entry(id.window.bank).or_insert_with(|| record.key.bank.clone());
-            live.insert(&id, LiveRow::of_restored(record.since, &record.turns, &record.extraction));
+            live.insert(&id, LiveRow::of_restored(record));
         }
         let deleted = deleted_turns(&first);
         let from = |last: Option<(u64, i64)>| last.map_or(0, |(offset, _)| offset + 1);

@@ -10,6 +10,7 @@ mod long_turns;
 mod profile;
 mod reference;
 mod selectors;
+mod sleeping;
 
 use std::sync::Arc;
 
@@ -196,6 +197,11 @@ fn play(
 ) -> Answers {
     let memory = Shards::start(layout);
     operations.chunks(batch).for_each(|batch| memory.load(batch));
+    ask_all(&memory, history, probes)
+}
+
+/// The answers of a memory to the probes.
+fn ask_all(memory: &Shards, history: &History, probes: &[FirstHopProbe]) -> Answers {
     let of = |key: BankKey| memory.of(history.banks.iter().find(|bank| bank.key() == key).unwrap());
     // Before the count of everything, which waits for all loads.
     let hits: Vec<Vec<FirstHopHit>> = probes.iter().map(|p| of(p.bank).first_hop(p.clone()).unwrap().value).collect();

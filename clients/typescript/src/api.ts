@@ -676,8 +676,29 @@ export interface components {
             /** @description The number of units. */
             units: number;
         };
+        /** @description The banks in memory and those that sleep. */
+        BankSleepStatus: {
+            /** @description Banks that sleep. */
+            asleep: number;
+            /** @description Banks in memory. */
+            awake: number;
+            /** @description About the bytes of the banks in memory. */
+            awake_bytes: number;
+            /**
+             * Format: double
+             * @description The longest of these times, in milliseconds; absent before the first.
+             */
+            longest_wake_ms?: number | null;
+            /**
+             * Format: double
+             * @description The mean time that it took to read a bank that woke, in milliseconds; absent before the first.
+             */
+            mean_wake_ms?: number | null;
+            /** @description How often a bank woke since the start. */
+            wakes: number;
+        };
         /** @description Whether a bank answers. */
-        BankState: "here" | "loading" | "elsewhere" | "quarantined";
+        BankState: "here" | "asleep" | "loading" | "elsewhere" | "quarantined";
         /** @description A bank, counted, and how far it reaches. */
         BankStatus: {
             /** @description The bank. */
@@ -2217,6 +2238,8 @@ export interface components {
             rejected: number;
             /** @description What the rules of `[[retention]]` did; absent without a rule. Only a token of every bank sees it. */
             retention?: components["schemas"]["RetentionStatus"] | null;
+            /** @description The banks in memory and those that sleep; absent if none sleeps. Only a token of every bank sees it. */
+            sleep?: components["schemas"]["BankSleepStatus"] | null;
             /** @description The live sources that this process follows, by name. Only a token of every bank sees them. */
             sources?: components["schemas"]["SourceStatus"][];
             /**
@@ -2712,6 +2735,7 @@ export type Attachment = components['schemas']['Attachment'];
 export type Bank = components['schemas']['Bank'];
 export type BankCounts = components['schemas']['BankCounts'];
 export type BankProgress = components['schemas']['BankProgress'];
+export type BankSleepStatus = components['schemas']['BankSleepStatus'];
 export type BankState = components['schemas']['BankState'];
 export type BankStatus = components['schemas']['BankStatus'];
 export type Banks = components['schemas']['Banks'];

@@ -48,6 +48,10 @@ pub(super) enum BenchStep {
     Ingest,
     /// Starts from the snapshot, and asks the questions.
     Restore,
+    /// Measures the banks while all are in memory.
+    Awake,
+    /// Measures the banks while unused ones sleep.
+    Asleep,
 }
 
 /// What an empty process needs.
@@ -97,6 +101,8 @@ impl BenchStep {
             Self::Empty => "empty",
             Self::Ingest => "ingest",
             Self::Restore => "restore",
+            Self::Awake => "awake",
+            Self::Asleep => "asleep",
         }
     }
 
@@ -159,8 +165,7 @@ impl BenchStep {
 
     /// Opens what was ingested, and asks.
     pub(super) fn restore(pipeline: &Pipeline, within: &Path, most: u64) -> Result<RestoreMeasurement> {
-        let questions = fs::read(within.join(QUESTIONS)).context("the questions of the step before it")?;
-        let mut questions: Vec<Question> = serde_json::from_slice(&questions)?;
+        let mut questions = stored_questions(within)?;
         questions.truncate(usize::try_from(most)?);
         let started = Instant::now();
         let service = open(pipeline)?;
@@ -169,6 +174,12 @@ impl BenchStep {
         let resident_bytes = settled_bytes().or_else(resident_bytes);
         Ok(RestoreMeasurement { seconds, units: units_of(&service)?, resident_bytes, asked_ms, without_embedding_ms })
     }
+}
+
+/// The questions that the ingestion found.
+pub(super) fn stored_questions(within: &Path) -> Result<Vec<Question>> {
+    let questions = fs::read(within.join(QUESTIONS)).context("the questions of the step before it")?;
+    Ok(serde_json::from_slice(&questions)?)
 }
 
 fn open(pipeline: &Pipeline) -> Result<PipelineDriver> {
@@ -273,6 +284,6 @@ fn taken_up(file: &fs::Metadata) -> u64 {
     file.len()
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -16,9 +16,10 @@ use types::config::Pipeline;
 
 use super::{
     super::source_args::SourceArgs,
-    bench_step::BenchStep,
+    bench_step::{BenchStep, EmptyMeasurement, IngestMeasurement},
     figures::{BenchFigures, BenchSubject},
     measured_source::MeasuredSource,
+    sleep_step::{self, SleepFigures},
     synthetic_dialogue::SyntheticDialogue,
 };
 
@@ -40,6 +41,13 @@ pub(crate) struct BenchArgs {
     /// the synthetic dialogue is one bank.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     banks: Option<u64>,
+    /// How many turns each bank has, in place of --turns.
+    #[arg(long, requires = "banks", conflicts_with = "turns", value_parser = clap::value_parser!(u64).range(1..))]
+    turns_per_bank: Option<u64>,
+    /// Measure what it is worth that unused banks leave memory: the memory, the time to the first answer, and questions
+    /// and turns to banks that sleep, beside the same without sleep. Only with the synthetic dialogue.
+    #[arg(long, requires = "banks", conflicts_with = "path")]
+    sleep: bool,
     /// The seed of the synthetic dialogue: the same one gives the same turns.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -64,7 +72,10 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    pub(crate) fn run(mut self) -> Result<ExitCode> {
+        if let (Some(banks), Some(of_each)) = (self.banks, self.turns_per_bank) {
+            self.turns = Some(banks.saturating_mul(of_each));
+        }
         let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         if pipeline.llm.is_set() {
             bail!("llm.endpoint: bench measures without a language model; give it a pipeline file without [llm]");
@@ -80,6 +91,7 @@ impl BenchArgs {
         }
         match (self.step, self.within.clone()) {
             (Some(step), Some(within)) => self.take(step, pipeline, &within)?,
+            _ if self.sleep => self.take_with_sleep()?,
             _ => self.take_all(&pipeline)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -88,13 +100,16 @@ impl BenchArgs {
     /// Takes one step in this process, and prints what it measured.
     fn take(self, step: BenchStep, mut pipeline: Pipeline, within: &Path) -> Result<()> {
         step.prepare(&mut pipeline, within);
-        let questions = self.questions;
+        let (questions, banks) = (self.questions, self.banks.unwrap_or(1));
+        let sleep = |sleeps| sleep_step::measure(&pipeline, within, banks, questions, sleeps);
         let measured = match step {
             BenchStep::Empty => serde_json::to_string(&BenchStep::empty(&pipeline)?)?,
             BenchStep::Ingest => {
                 serde_json::to_string(&BenchStep::ingest(&pipeline, self.measured_source()?, within)?)?
             }
             BenchStep::Restore => serde_json::to_string(&BenchStep::restore(&pipeline, within, questions)?)?,
+            BenchStep::Awake => serde_json::to_string(&sleep(false)?)?,
+            BenchStep::Asleep => serde_json::to_string(&sleep(true)?)?,
         };
         print(&measured)
     }
@@ -113,6 +128,21 @@ impl BenchArgs {
         };
         let figures = BenchFigures::of(subject, &empty, ingested, restored);
         match json {
+            true => print(&format!("{}\n", serde_json::to_string_pretty(&figures)?)),
+            false => print(&figures.table()),
+        }
+    }
+
+    /// Ingests, and measures the banks with sleep and without it, each in a process of its own.
+    fn take_with_sleep(self) -> Result<()> {
+        let directory = tempfile::tempdir().context("no temporary directory; TMPDIR names another place for it")?;
+        let empty: EmptyMeasurement = of_process(BenchStep::Empty, directory.path())?;
+        let ingested: IngestMeasurement = of_process(BenchStep::Ingest, directory.path())?;
+        let both = [BenchStep::Awake, BenchStep::Asleep].map(|step| of_process(step, directory.path()));
+        let [awake, asleep] = both;
+        let (banks, turns) = (ingested.banks, ingested.turns);
+        let figures = SleepFigures::of(banks, turns, empty.resident_bytes, [awake?, asleep?]);
+        match self.json {
             true => print(&format!("{}\n", serde_json::to_string_pretty(&figures)?)),
             false => print(&figures.table()),
         }

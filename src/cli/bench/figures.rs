@@ -209,7 +209,7 @@ fn not_told() -> String {
 }
 
 /// The percentile at `hundredths`; `None` if there are no values.
-fn percentile(values: &[f64], hundredths: usize) -> Option<f64> {
+pub(super) fn percentile(values: &[f64], hundredths: usize) -> Option<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values.get(values.len() * hundredths / 100).copied()

@@ -9,13 +9,14 @@
 //! - `synthetic_dialogue`: the synthetic dialogue; `measured_source`: a source, limited and divided into banks, that
 //!   remembers turns that can be asked as questions.
 //! - `bench_step`: what each process does; `process_memory`: what the system says about its memory.
-//! - `figures`: the results, and their table.
+//! - `figures`: the results, and their table; `sleep_step`: a memory of many banks, with sleep and without it.
 
 mod bench_step;
 mod command;
 mod figures;
 mod measured_source;
 mod process_memory;
+mod sleep_step;
 mod synthetic_dialogue;
 
 pub(super) use command::BenchArgs;

@@ -11,6 +11,7 @@ use types::{
         Bank, ConditionalWrite, IdSalt, MemoryKey, RefusedWrite, SessionId, TurnChange, TurnEvent, Window, WindowId,
         WindowTurn, holds_contact, is_hidden,
     },
+    shrinkable_collection::ShrinkableCollection,
 };
 
 use super::{
@@ -257,6 +258,45 @@ impl Windower {
     /// The banks.
     pub fn banks(&self) -> impl Iterator<Item = &Bank> {
         self.banks.keys()
+    }
+
+    /// Whether the windows of a bank are here.
+    #[must_use]
+    pub fn knows(&self, bank: &Bank) -> bool {
+        self.banks.contains_key(bank)
+    }
+
+    /// Whether a bank has something to drain.
+    #[must_use]
+    pub fn has_changes(&self, bank: &Bank) -> bool {
+        self.changed.contains(bank)
+    }
+
+    /// Drops the windows of a bank without changes; false if it has some. [`Self::restore_bank`] brings them back.
+    pub fn drop_bank(&mut self, bank: &Bank) -> bool {
+        self.reconcile();
+        let is_free = !self.has_changes(bank);
+        if is_free {
+            self.banks.remove(bank);
+            self.banks.give_room_back();
+        }
+        is_free
+    }
+
+    /// Restores all live records of a bank whose windows were dropped, in any order.
+    pub fn restore_bank<'r>(&mut self, bank: &Bank, records: impl Iterator<Item = (&'r MemoryKey, &'r [WindowTurn])>) {
+        let mut records = records.peekable();
+        if records.peek().is_none() {
+            return;
+        }
+        let rules = self.rules.for_bank(bank, &self.crossing);
+        let mut windows = Box::new(BankWindows::new(bank.clone(), rules));
+        records.for_each(|(key, turns)| windows.restore_record(key, turns));
+        windows.reconcile();
+        if windows.has_changes() {
+            self.changed.insert(bank.clone());
+        }
+        self.banks.insert(bank.clone(), windows);
     }
 
     fn reconcile(&mut self) {

@@ -20,7 +20,8 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    AnswerStage, Cancellation, CancellationReason, PipelineError, QueryRequest, Replica, count_forgotten_since,
+    AnswerStage, Cancellation, CancellationReason, PipelineError, QueryRequest, Replica, charged_to,
+    count_forgotten_since,
     query_queue_state::{AnswerDelivery, QueryQueueState, QueueSection, QueuedQuery, RequestedAnswer, busy},
     timed,
 };
@@ -439,6 +440,7 @@ impl QueryQueueCore {
             times.note_taken_up();
         }
         over(&asked.cancellation)?;
+        let answer = || charged_to(asked.token.as_ref(), answer);
         let answer = || trace_parent::run_in_trace(asked.trace.clone(), answer);
         let result = catch_unwind(AssertUnwindSafe(answer));
         let result = result.unwrap_or_else(|_| {

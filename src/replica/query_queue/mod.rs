@@ -22,7 +22,7 @@ mod query_request;
 mod refusal;
 
 use super::{
-    AnswerStage, AnswerStageTimes, Cancellation, CancellationReason, PipelineError, Replica,
+    AnswerStage, AnswerStageTimes, Cancellation, CancellationReason, PipelineError, Replica, bank_sleep::charged_to,
     forgotten_since::count_forgotten_since, timed,
 };
 

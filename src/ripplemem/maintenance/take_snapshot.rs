@@ -62,6 +62,7 @@ fn up_to_date(
         edges: None,
         record,
         asks: None,
+        waking_log: None,
         turns: None,
         progress: restoring,
     };

@@ -88,6 +88,9 @@ pub struct BankCounts {
 pub enum BankAvailability {
     /// It answers here.
     Here,
+    /// It answers here, and wakes first. Its counts are those with which it fell asleep; they are absent after a start,
+    /// until it wakes.
+    Asleep,
     /// Its shard is being loaded.
     Loading,
     /// Another instance holds it since a moment ago.
@@ -168,13 +171,18 @@ fn bank_counts(memory: &Memory, bank: &Bank, end: &WritePosition) -> BankCounts 
     if let ShardLocation::Loading { .. } = replica.place_of(bank) {
         return none(BankAvailability::Loading);
     }
+    let state = if replica.is_asleep(bank) { BankAvailability::Asleep } else { BankAvailability::Here };
+    let behind = || Some(turns_behind(memory, bank, &complete_through, end));
+    if state == BankAvailability::Asleep && !replica.has_counts(bank) {
+        return BankCounts { behind: behind(), ..none(state) };
+    }
     match replica.counts(bank) {
         Ok(DataflowAnswer { value, .. }) => BankCounts {
             units: Some(value.units),
             semantic_edges: Some(value.semantic_edges),
             structural_edges: Some(value.structural_edges),
-            behind: Some(turns_behind(memory, bank, &complete_through, end)),
-            ..none(BankAvailability::Here)
+            behind: behind(),
+            ..none(state)
         },
         Err(PipelineError::Quarantined { .. }) => none(BankAvailability::Quarantined),
         Err(PipelineError::OtherInstance { .. }) => none(BankAvailability::Elsewhere),

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::access::{AccessRight, Caller};
 use pipeline::Cancellation;
-use replica::{FairReadLimiter, QueueKey};
+use replica::{FairReadLimiter, QueueKey, charged_to};
 use types::model::Bank;
 
 /// Reads that are done at once: units, counts, pages of turns.
@@ -67,10 +67,11 @@ impl ReadLimiters {
             ApiProblem::new(ProblemCode::Deadline, detail)
         };
         let place = tokio::time::timeout(self.wait, places.acquire(lane)).await.map_err(late)??;
+        let token = lane.token.clone();
         // The work keeps its slot until it ends, even if the client has left.
         run_while_awaited(move |cancellation| {
             let _place = place;
-            work(cancellation)
+            charged_to(token.as_ref(), || work(cancellation))
         })
         .await
     }

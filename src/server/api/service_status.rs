@@ -28,6 +28,7 @@ use crate::{
 use erasure::RetentionStatus;
 use logs::WritePosition;
 use pipeline::Cancellation;
+use replica::SleepStatus;
 use types::{model::Bank, sync};
 
 /// Most banks in a status.
@@ -74,6 +75,9 @@ pub struct ServiceStatus {
     /// What the service waits for before it is ready, as `/ready` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
+    /// The banks in memory and those that sleep; absent if none sleeps. Only a token of every bank sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<BankSleepStatus>,
     /// What the rules of `[[retention]]` did; absent without a rule. Only a token of every bank sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionStatus>,
@@ -101,6 +105,41 @@ pub struct QuestionTimes {
     /// The same for 99 of 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ms: Option<f64>,
+}
+
+/// The banks in memory and those that sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BankSleepStatus {
+    /// Banks in memory.
+    pub awake: u64,
+    /// Banks that sleep.
+    pub asleep: u64,
+    /// About the bytes of the banks in memory.
+    pub awake_bytes: u64,
+    /// How often a bank woke since the start.
+    pub wakes: u64,
+    /// The mean time that it took to read a bank that woke, in milliseconds; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_wake_ms: Option<f64>,
+    /// The longest of these times, in milliseconds; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_wake_ms: Option<f64>,
+}
+
+impl From<SleepStatus> for BankSleepStatus {
+    fn from(of: SleepStatus) -> Self {
+        let SleepStatus { awake, asleep, awake_bytes, wakes, wake_microseconds, longest_wake_microseconds } = of;
+        let milliseconds = |microseconds: u64, count: u64| microseconds as f64 / 1e3 / count as f64;
+        Self {
+            awake,
+            asleep,
+            awake_bytes,
+            wakes,
+            mean_wake_ms: (wakes > 0).then(|| milliseconds(wake_microseconds, wakes)),
+            longest_wake_ms: (wakes > 0).then(|| milliseconds(longest_wake_microseconds, 1)),
+        }
+    }
 }
 
 impl QuestionTimes {
@@ -163,6 +202,7 @@ impl ServiceOperations {
             refused_by_model: metrics.refused_by_model.get(),
             questions: Some(QuestionTimes::of(&self.state.questions)),
             waiting_for: self.state.waiting_for(),
+            sleep: self.memory.as_ref().and_then(|memory| memory.replica().sleep_status()).map(BankSleepStatus::from),
             retention,
             problem: problem.or_else(|| self.state.problem()),
             sources: self.state.sources.all(),

@@ -80,6 +80,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<ServiceState>, stop: &AtomicB
             edges: edge_changes,
             record: true,
             asks: embedders.known_model().cloned(),
+            waking_log: None,
             turns: None,
             progress: &mut |_, _| {},
         };

@@ -137,6 +137,10 @@ pub(in super::super) struct TurnColumns<'b> {
 }
 
 impl<'b> TurnColumns<'b> {
+    /// The columns of names: with them, and those of [`HeadColumns`], only names can be read.
+    pub(in super::super) const NAMES: [&'static str; 7] =
+        ["append_time", "turn", "state", "deleted", "version", "source_offset", "extractor"];
+
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self { batch, turn: column(batch, "turn")?, state: column(batch, "state")? })
     }
@@ -250,6 +254,14 @@ pub(in super::super) struct UnitColumns<'b> {
 }
 
 impl<'b> UnitColumns<'b> {
+    /// The columns of names: with them, and those of [`HeadColumns`], only [`Self::ids`] can be read.
+    pub(in super::super) const NAMES: [&'static str; 2] = ["append_time", "unit"];
+
+    /// The ids of the units of a batch.
+    pub(in super::super) fn ids(batch: &'b RecordBatch) -> Result<&'b [u64], String> {
+        Ok(column::<UInt64Array>(batch, "unit")?.values())
+    }
+
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self {
             batch,

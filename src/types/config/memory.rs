@@ -58,9 +58,22 @@ pub struct MemorySettings {
     /// while fewer words than this lie between. A larger value looks further in chats of short messages.
     #[schemars(range(min = 0, max = 250))]
     pub window_words: u32,
+    /// A bank that nobody asks and nothing changes for this long leaves memory, and comes back with its
+    /// next question or turn. 0: never.
+    #[schemars(range(min = 0, max = 100_000_000))]
+    pub sleep_after_seconds: u64,
+    /// Bytes of banks in memory, about: beyond it, banks leave memory, the longest unused first. 0: no
+    /// limit.
+    pub most_bytes: u64,
 }
 
 impl MemorySettings {
+    /// Whether banks may leave memory.
+    #[must_use]
+    pub fn has_sleep(&self) -> bool {
+        self.sleep_after_seconds > 0 || self.most_bytes > 0
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         if self.semantic_pool < self.semantic_edges.max(1) {
             return Err(format!(

@@ -587,7 +587,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class BankCounts:
-    """What a bank holds. ``state``: ``here``, or why there are no counts: ``loading``, ``elsewhere``, ``quarantined``.
+    """What a bank holds. ``state``: ``here``; ``asleep``, with the counts with which it fell asleep; or why there
+    are no counts: ``loading``, ``elsewhere``, ``quarantined``.
 
     ``last_append_ms``: when the memory log last took a record of it, in milliseconds since 1970.
     """

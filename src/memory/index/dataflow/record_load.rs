@@ -33,6 +33,8 @@ pub struct RecordLoad {
     /// All choices of banks that are restored as a whole with this load, as they were found earlier for the same units
     /// under the same settings. They are used instead of a new search.
     pub known: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
+    /// Whether these banks only enter memory or leave it: what they hold does not change, so no listener gets anything.
+    pub moves: bool,
 }
 
 /// Choices that one load added (+1) and removed (−1); each at most once.
@@ -44,7 +46,7 @@ pub struct ChangeListeners {
     /// Every change of the graph's edges, epoch by epoch.
     pub edges: Option<Sender<EdgeChanges>>,
     /// The changes of the choices: one message for each load, in the order of the loads; the message for a load with
-    /// [`RecordLoad::known`] is empty.
+    /// [`RecordLoad::known`] is empty, and there is none for one that [`RecordLoad::moves`] banks.
     pub choices: Option<Sender<ChoiceChanges>>,
     /// Raised when the shard takes a load again after it had no room for one.
     pub room: Option<Arc<WakeSignal>>,
@@ -69,6 +71,8 @@ pub(in crate::index) struct PreparedLoad {
     pub reflects: Vec<LogPosition>,
     /// Whether the load came with known choices.
     pub restores: bool,
+    /// As [`RecordLoad::moves`].
+    pub moves: bool,
 }
 
 /// The part of a load that belongs to one bank.
@@ -109,7 +113,7 @@ impl RecordLoad {
             let choices = known.remove(&of_bank.bank);
             of_bank.known = choices.and_then(|choices| usable_choices(choices, &of_bank.windows));
         }
-        PreparedLoad { banks, reflects: self.reflects, restores }
+        PreparedLoad { banks, reflects: self.reflects, restores, moves: self.moves }
     }
 }
 

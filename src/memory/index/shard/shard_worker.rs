@@ -8,7 +8,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     rc::Rc,
     sync::{
         Arc,
@@ -157,6 +157,8 @@ struct RunningLoad {
     id: LoadId,
     banks_left: usize,
     restores: bool,
+    /// Whether its banks only enter memory or leave it.
+    moves: bool,
     choices: ChoiceChanges,
 }
 
@@ -299,9 +301,10 @@ impl ShardWorker {
             self.reflects.insert((p.topic, p.partition), p.next_offset);
         }
         self.positions = None;
-        let (id, banks_left, restores) = (self.last_load, load.banks.len(), load.restores);
-        self.loads.push_back(RunningLoad { id, banks_left, restores, choices: Vec::new() });
-        load.banks.into_iter().for_each(|of_bank| self.schedule.load(id, of_bank));
+        let PreparedLoad { banks, restores, moves, .. } = load;
+        let (id, banks_left) = (self.last_load, banks.len());
+        self.loads.push_back(RunningLoad { id, banks_left, restores, moves, choices: Vec::new() });
+        banks.into_iter().for_each(|of_bank| self.schedule.load(id, of_bank));
         self.finish_loads();
     }
 
@@ -410,10 +413,11 @@ impl ShardWorker {
             applied.push((piece.bank, piece.load, piece.last));
         }
         self.complete_epoch();
-        self.send_edges();
+        let moving: HashSet<LoadId> = self.loads.iter().filter(|load| load.moves).map(|load| load.id).collect();
+        self.send_edges(|bank| load_of.get(&bank).is_none_or(|id| !moving.contains(id)));
         for ((bank, choice), diff) in self.outputs.choices.take() {
             let load = load_of.get(&bank).and_then(|id| self.loads.iter_mut().find(|load| load.id == *id));
-            if let Some(load) = load.filter(|load| !load.restores) {
+            if let Some(load) = load.filter(|load| !load.restores && !load.moves) {
                 load.choices.push(((bank, choice), diff));
             }
         }
@@ -486,11 +490,11 @@ impl ShardWorker {
         }
     }
 
-    /// Sends the net changes of a complete epoch.
-    fn send_edges(&self) {
+    /// Sends the net changes of a complete epoch, of the banks that count.
+    fn send_edges(&self, counts: impl Fn(BankKey) -> bool) {
         let Some(listener) = &self.listeners.edges else { return };
         let mut net: BTreeMap<GraphEdge, isize> = BTreeMap::new();
-        for (edge, diff) in self.outputs.edges.take() {
+        for (edge, diff) in self.outputs.edges.take().into_iter().filter(|(edge, _)| counts(edge.bank)) {
             *net.entry(edge).or_default() += diff;
         }
         let mut changes = EdgeChanges::default();
@@ -508,7 +512,7 @@ impl ShardWorker {
         while self.loads.front().is_some_and(|load| load.banks_left == 0)
             && let Some(mut load) = self.loads.pop_front()
         {
-            if let Some(listener) = &self.listeners.choices {
+            if let Some(listener) = self.listeners.choices.as_ref().filter(|_| !load.moves) {
                 differential_dataflow::consolidation::consolidate(&mut load.choices);
                 drop(listener.send(load.choices));
             }

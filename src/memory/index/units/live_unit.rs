@@ -19,6 +19,9 @@ use crate::index::{
 };
 use types::model::{BankKey, MemoryKey, MemoryRecord, Score, Statement, Unit, UnitId, UnitPart, Vector, WindowState};
 
+/// About how many bytes a unit takes in the indexes and arrangements of its bank, besides its texts and vectors.
+const INDEXED_BYTES: usize = 1_500;
+
 /// A unit of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnitKey {
@@ -288,6 +291,12 @@ impl RecordUnits {
         statements.sort();
         statements.dedup();
         Self { closes, units, statements, turns: facts.into_sorted() }
+    }
+
+    /// About how many bytes its units take in memory, with their share of the indexes of their bank.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.units.iter().map(|unit| unit.text_bytes() + unit.vector_bytes() + INDEXED_BYTES).sum()
     }
 
     /// The units of several parts of a window's record, each with the facts of its sources, whichever part holds them.

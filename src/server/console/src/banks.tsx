@@ -12,6 +12,7 @@ import { ago, bytes, count, moment, plural, saidAt, short } from "./words";
 const PAGE = 100;
 const STATES = {
   here: "",
+  asleep: "asleep: its next question or turn wakes it",
   loading: "is being loaded",
   elsewhere: "held by another instance",
   quarantined: "quarantined: a record cannot be read",

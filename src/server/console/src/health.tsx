@@ -61,6 +61,12 @@ export function Health() {
             <div>
               <h2>Now</h2>
               <Rows rows={rowsNow(now, held)} />
+              {now.sleep && (
+                <>
+                  <h2>Banks</h2>
+                  <Rows rows={bankRows(now.sleep)} />
+                </>
+              )}
               <h2>Since the service began</h2>
               <Rows rows={rowsSince(now)} />
               <h2>While this page is open</h2>
@@ -128,6 +134,25 @@ function rowsSince(now: Status): Row[] {
     ["Dead letters", count(now.dead_letters), "Records that no reader could use"],
     ["Refused by the model", count(now.refused_by_model), "Windows whose reading could not be used"],
     ...(now.questions ? questionRows(now.questions) : []),
+  ];
+}
+
+function bankRows({
+  awake,
+  asleep,
+  awake_bytes,
+  wakes,
+  mean_wake_ms,
+  longest_wake_ms,
+}: NonNullable<Status["sleep"]>): Row[] {
+  const took = (milliseconds: number | null | undefined) => (milliseconds ? `${rounded(milliseconds)} ms` : "none");
+  return [
+    ["Awake", count(awake), "Banks in memory"],
+    ["Asleep", count(asleep), "Banks that come back with their next question or turn"],
+    ["In memory", bytes(awake_bytes), "About the bytes of the banks that are awake"],
+    ["Wakes", count(wakes), "How often a bank woke since the service began"],
+    ["Mean wake", took(mean_wake_ms), "The mean time that it took to read a bank that woke"],
+    ["Longest wake", took(longest_wake_ms), "The longest of these times"],
   ];
 }
 
