@@ -700,6 +700,7 @@ mod tests {
                 assignment: &WholeLogAssignment,
                 schedule: ExtractionSchedule::UntilCaughtUp,
                 follow: &|_| Ok(()),
+                moves: None,
             };
             extraction.take_over(0, &run).expect("a stage");
             extraction.run(&run, &arriving, &|| false, &mut |_| {})

@@ -1,7 +1,7 @@
 //! Moves the banks of a shard into memory and out of it.
 //!
 //! In: a log in a directory, banks. Out: a shard in which a bank stays awake. What a bank holds does not change, so
-//! nobody is told of it.
+//! no listener gets anything.
 
 use std::{
     collections::BTreeMap,

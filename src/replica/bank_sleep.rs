@@ -301,7 +301,7 @@ impl Resting {
 }
 
 impl WakingBank<'_> {
-    /// The bank is awake, with so many records of about so many bytes, and in use by its waker.
+    /// The bank is awake, with this number of records, of about these bytes, and in use by its waker.
     pub(super) fn finish(mut self, records: u64, bytes: u64) {
         self.is_done = true;
         let took = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);

@@ -54,8 +54,8 @@ impl Replica {
         Ok(AwakeShard { shard, bank: Some(key) })
     }
 
-    /// Wakes a bank of which a record is to be written. It stays awake as long as [`Self::sleep_unused`] is told that
-    /// extraction is at work for it.
+    /// Wakes a bank of which a record is to be written. It stays awake as long as [`Self::sleep_unused`] is called
+    /// with a function that says that extraction is at work for it.
     ///
     /// # Errors
     /// As for a question to the bank.
@@ -192,7 +192,10 @@ impl Replica {
     }
 }
 
-/// Banks whose sleep frees about so many bytes, at most `most`: of the token that has most of them in memory, the one that
+/// The bytes of a token's banks, and these, the longest unused first.
+type TokenBanks = (u64, VecDeque<(usize, UnusedBank)>);
+
+/// Banks whose sleep frees about these bytes, at most `most`: of the token that has most of them in memory, the one that
 /// is unused the longest, and so on. So a token that asks every bank frees its own. `named` returns the name of a bank
 /// that may sleep.
 fn over_the_limit(
@@ -202,7 +205,7 @@ fn over_the_limit(
     named: impl Fn(&(usize, UnusedBank)) -> Option<Bank>,
 ) -> Vec<Bank> {
     // The bytes of each token, and its banks, the longest unused first.
-    let mut by_token: BTreeMap<Option<Arc<str>>, (u64, VecDeque<(usize, UnusedBank)>)> = BTreeMap::new();
+    let mut by_token: BTreeMap<Option<Arc<str>>, TokenBanks> = BTreeMap::new();
     for of in unused {
         let (held, banks) = by_token.entry(of.1.token.clone()).or_default();
         *held += of.1.bytes;

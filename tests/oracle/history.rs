@@ -62,7 +62,7 @@ impl History {
         Self { banks, operations }
     }
 
-    /// A history after which so many records of each bank are lost that `stays` in ten stay; new ones come in between,
+    /// A history after which all but `stays` in ten of the records of each bank are lost; new ones come in between,
     /// and others after that. Returns it with the number of operations at its beginning; as many follow, with the loss,
     /// and then others.
     pub(super) fn with_loss(seed: u64, operations: usize, stays: u64) -> (Self, usize) {

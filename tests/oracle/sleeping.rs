@@ -1,4 +1,4 @@
-//! Banks that leave memory and come back at random points: no answer and no edge differs, and nobody is told of it.
+//! Banks that leave memory and come back at random points: no answer and no edge differs, and no listener gets anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

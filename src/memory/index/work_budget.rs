@@ -16,7 +16,7 @@ pub(super) const REMOVED_UNIT: u64 = 20_000;
 pub(super) const READ_POOL: u64 = 50;
 /// Listing the units that may have chosen a removed one by its cues.
 pub(super) const LISTED_NEIGHBOURS: u64 = 5_000;
-/// Choosing anew for one unit by its cues.
+/// Choosing again for one unit by its cues.
 pub(super) const RECHOSEN_UNIT: u64 = 10_000;
 /// Taking the words of one unit out of the lexical index.
 pub(super) const UNLISTED_WORDS: u64 = 10_000;
