@@ -2,10 +2,10 @@
 //!
 //! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes to the choices, which
 //! are a function of the set of units once a load is applied. A unit that is deleted leaves at once; what it leaves
-//! behind in the indexes is repaired after the last change of its load, step by step, for the units that stay (decision
-//! 62). So a bank
-//! that loses all of its units is removed as a whole, and nothing of it is repaired. An `index_scan` reads these indexes
-//! and changes only the lexical index, which is built from the units when it is first needed.
+//! behind in the indexes is repaired after the last change of its load, step by step, for the units that stay
+//! (decision 62). So a bank that loses all of its units is removed as a whole, and nothing of it is repaired. An
+//! `index_scan` reads these indexes and changes only the lexical index, which is built from the units when it is first
+//! needed.
 
 use std::{
     cell::RefCell,
