@@ -39,7 +39,7 @@ pub(in crate::index) struct CueIndex {
 }
 
 /// The choices, with the unit's ordinal, of every unit whose choices may have changed.
-type PreviousChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
+type PreviousCueChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
 
 /// A participant, a location, or time: a hash of the name, with the kind in the last two bits.
 type CueValue = u64;
@@ -79,7 +79,7 @@ impl CueIndex {
         inserted: &[Arc<LiveUnit>],
         changes: &mut Vec<UnitChoiceChange>,
     ) {
-        let mut before = PreviousChoices::default();
+        let mut before = PreviousCueChoices::default();
         for id in deleted {
             self.delete(*id, &mut before);
         }
@@ -120,7 +120,7 @@ impl CueIndex {
         } else {
             let some: Vec<UnitId> = self.stale.keys().copied().take(most(RECHOSEN_UNIT)).collect();
             allowance.spend(RECHOSEN_UNIT * some.len() as u64);
-            let mut before = PreviousChoices::default();
+            let mut before = PreviousCueChoices::default();
             for id in some {
                 self.stale.remove(&id);
                 self.choose_again(structural, id, &mut before);
@@ -136,7 +136,7 @@ impl CueIndex {
         !self.gone.is_empty() || !self.stale.is_empty()
     }
 
-    fn choose_again(&mut self, structural: &StructuralScorer, id: UnitId, before: &mut PreviousChoices) {
+    fn choose_again(&mut self, structural: &StructuralScorer, id: UnitId, before: &mut PreviousCueChoices) {
         let Some((unit, old)) = self.units.get(&id) else { return };
         let new = self.choose(structural, unit);
         if new != *old {
@@ -148,7 +148,7 @@ impl CueIndex {
         }
     }
 
-    fn report_changes(&self, before: PreviousChoices, changes: &mut Vec<UnitChoiceChange>) {
+    fn report_changes(&self, before: PreviousCueChoices, changes: &mut Vec<UnitChoiceChange>) {
         for (id, (ordinal, old)) in before {
             let now = self.units.get(&id);
             let new = now.map_or(&[][..], |(_, choices)| choices);
@@ -195,7 +195,7 @@ impl CueIndex {
         self.units.get(&id).map_or(&[], |(_, choices)| choices)
     }
 
-    fn delete(&mut self, id: UnitId, before: &mut PreviousChoices) {
+    fn delete(&mut self, id: UnitId, before: &mut PreviousCueChoices) {
         let Some((unit, old)) = self.units.remove(&id) else { return };
         let order = order(&unit);
         for value in values(&unit.cues) {
@@ -209,7 +209,7 @@ impl CueIndex {
         &mut self,
         structural: &StructuralScorer,
         unit: &Arc<LiveUnit>,
-        before: &mut PreviousChoices,
+        before: &mut PreviousCueChoices,
         stale: &mut UnitIdMap<()>,
     ) {
         if self.units.contains_key(&unit.id) {

@@ -131,7 +131,7 @@ impl SemanticIndex {
         inserted: &[Arc<LiveUnit>],
         changes: &mut Vec<UnitChoiceChange>,
     ) {
-        let mut before = PreviousChoices::default();
+        let mut before = PreviousSemanticChoices::default();
         self.delete(deleted, &mut before);
         self.clear_returning(inserted, &mut before);
         for block in inserted.chunks(BLOCK) {
@@ -232,7 +232,7 @@ impl SemanticIndex {
     /// Does one step of what deletions left to do, within the allowance where that allows a step; appends the changes
     /// of the choices. Returns whether there is more to do.
     pub(in crate::index) fn repair(&mut self, allowance: &mut WorkBudget, changes: &mut Vec<UnitChoiceChange>) -> bool {
-        let mut before = PreviousChoices::default();
+        let mut before = PreviousSemanticChoices::default();
         let compared = (self.slots.len() as u64 * COMPARED_UNIT).max(1);
         if self.slots.is_empty() {
             self.gone = Vec::new();
@@ -272,7 +272,7 @@ impl SemanticIndex {
         !self.gone.is_empty() || !self.short.is_empty()
     }
 
-    fn delete(&mut self, deleted: &[UnitId], before: &mut PreviousChoices) {
+    fn delete(&mut self, deleted: &[UnitId], before: &mut PreviousSemanticChoices) {
         for id in deleted {
             let Some(slot) = self.slot_of.remove(id) else { continue };
             self.remember_choices(slot, before);
@@ -292,7 +292,7 @@ impl SemanticIndex {
     }
 
     /// Clears the pools of those units that left and now return: what the pools hold of them may be out of date.
-    fn clear_returning(&mut self, inserted: &[Arc<LiveUnit>], before: &mut PreviousChoices) {
+    fn clear_returning(&mut self, inserted: &[Arc<LiveUnit>], before: &mut PreviousSemanticChoices) {
         if self.gone.is_empty() || inserted.is_empty() {
             return;
         }
@@ -316,7 +316,7 @@ impl SemanticIndex {
     }
 
     /// Takes units that are gone out of the pools of some slots.
-    fn clear_pools(&mut self, slots: impl Iterator<Item = usize>, ids: &GoneIds, before: &mut PreviousChoices) {
+    fn clear_pools(&mut self, slots: impl Iterator<Item = usize>, ids: &GoneIds, before: &mut PreviousSemanticChoices) {
         for slot in slots {
             if !self.slots[slot].pool.best.iter().any(|choice| ids.contains(choice.id)) {
                 continue;
@@ -331,7 +331,7 @@ impl SemanticIndex {
     }
 
     /// Computes the pools of those of some units that are still here and lack candidates.
-    fn refill(&mut self, short: &[UnitId], before: &mut PreviousChoices) {
+    fn refill(&mut self, short: &[UnitId], before: &mut PreviousSemanticChoices) {
         let mut short: Vec<usize> = short.iter().filter_map(|id| self.slot_of.get(id).copied()).collect();
         short.retain(|slot| {
             let pool = &self.slots[*slot].pool;
@@ -353,7 +353,7 @@ impl SemanticIndex {
         }
     }
 
-    fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut PreviousChoices) {
+    fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut PreviousSemanticChoices) {
         // A unit with an id that the index already has is the same unit: the id is a hash of its content.
         let mut ids = BTreeSet::new();
         let fresh: Vec<&Arc<LiveUnit>> =
@@ -435,12 +435,12 @@ impl SemanticIndex {
         &best[..best.len().min(self.choices)]
     }
 
-    fn remember_choices(&self, slot: usize, before: &mut PreviousChoices) {
+    fn remember_choices(&self, slot: usize, before: &mut PreviousSemanticChoices) {
         let unit = &self.slots[slot].unit;
         before.entry(unit.id).or_insert_with(|| (unit.position.ordinal, self.chosen(slot).to_vec()));
     }
 
-    fn report_changes(&self, before: PreviousChoices, changes: &mut Vec<UnitChoiceChange>) {
+    fn report_changes(&self, before: PreviousSemanticChoices, changes: &mut Vec<UnitChoiceChange>) {
         for (id, (ordinal, old)) in before {
             let slot = self.slot_of.get(&id).copied();
             let new = slot.map_or(&[][..], |s| self.chosen(s));
@@ -498,7 +498,7 @@ fn choice(from: &LiveUnit, to: &LiveUnit, score: i32) -> EdgeChoice {
 }
 
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
-type PreviousChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
+type PreviousSemanticChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
 
 impl EdgeChoice {
     /// The cosine or structural score.
