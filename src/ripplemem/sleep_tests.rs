@@ -101,7 +101,7 @@ fn a_bank_answers_and_changes_as_one_that_never_slept() {
                 (counted.units, counted.semantic_edges, counted.languages)
             );
             assert_eq!(ours.banks(&|_| true), awake.replica().banks(&|_| true));
-            assert_eq!(ours.last_append_ms(&bank("a")).is_some(), true);
+            assert!(ours.last_append_ms(&bank("a")).is_some());
             assert!(ours.is_asleep(&bank("a")), "listings and counts wake no bank");
             assert!(!ours.is_asleep(&bank("b")));
         }
