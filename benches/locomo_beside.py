@@ -7,8 +7,9 @@
 Each turn is added as it was said, behind its speaker, with its time (infer=False: no language model takes part); the
 embedding model is that of RippleMem's set-up, and Qdrant keeps the vectors in memory. A question gets the memories that
 `search` returns, best first, as many as keep the mean context within TOKENS o200k tokens; each day and hour is counted
-once, as a heading above what was said then. Mem0's keyword search is off where its models cannot be fetched. Of the questions of categories 1 to 4 with evidence it prints: the mean share of evidence turns that are among
-them, the share of questions with all of theirs, and the mean tokens.
+once, as a heading above what was said then. Mem0's keyword search is off where its models cannot be fetched. Of the
+questions of categories 1 to 4 with evidence it prints: the mean share of evidence turns that are among them, the share
+of questions with all of theirs, and the mean tokens.
 """
 
 import json

@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::embed::setup::MULTILINGUAL;
 use types::{
     config::{EmbedSettings, ModelSettings},
     model::Language,
 };
 
-/// The model that reads other languages than English.
-const MULTILINGUAL: &str = "multilingual-e5-small";
 /// The least number of turns from which anything is concluded about a bank.
 const MIN_TURNS: u64 = 20;
 

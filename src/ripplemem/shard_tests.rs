@@ -24,11 +24,11 @@ use types::{
 use pipeline::model_of;
 use replica::{Replica, ReplicaOptions};
 
-fn bank(name: &str) -> Bank {
+pub(crate) fn bank(name: &str) -> Bank {
     Bank::parse(name).expect("a good name")
 }
 
-fn pipeline(home: &Path, snapshots: bool, extra: &str) -> Pipeline {
+pub(crate) fn pipeline(home: &Path, snapshots: bool, extra: &str) -> Pipeline {
     let text = format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {:?}\n{extra}", home.join("log"));
     let mut pipeline = Pipeline::parse(&text).expect("a good pipeline");
     pipeline.snapshot.directory = String::new();

@@ -1,31 +1,18 @@
 //! Tests banks that sleep: they answer, change and are listed as those that are awake.
 
-use std::path::Path;
-
-use crate::PipelineDriver;
+use crate::{
+    PipelineDriver,
+    shard_tests::{bank, pipeline},
+};
 use pipeline::PipelineError;
 use replica::{QueryRequest, Replica};
 use types::{
     config::Pipeline,
-    model::{Bank, Question, TurnEvent},
+    model::{Question, TurnEvent},
 };
 
 /// Sleep is on, and no bank falls asleep by itself.
 const SLEEP: &str = "memory.sleep_after_seconds = 100000";
-
-fn bank(name: &str) -> Bank {
-    Bank::parse(name).expect("a good name")
-}
-
-fn pipeline(home: &Path, snapshots: bool, extra: &str) -> Pipeline {
-    let text = format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {:?}\n{extra}", home.join("log"));
-    let mut pipeline = Pipeline::parse(&text).expect("a good pipeline");
-    pipeline.snapshot.directory = String::new();
-    if snapshots {
-        pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();
-    }
-    pipeline
-}
 
 fn open(pipeline: &Pipeline) -> PipelineDriver {
     PipelineDriver::open(pipeline, &mut |_| {}).expect("a service")

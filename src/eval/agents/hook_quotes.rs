@@ -5,7 +5,7 @@
 //! a session of a hundred prompts, which are messages that the person of the chat typed. Each question is asked in a
 //! session of its own.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use agents::{AgentProgram, GivenTurns, MOST_TOKENS, PromptRoom, RecalledTurns, prompt_quotes, question_of};
 use serde::Serialize;
@@ -209,9 +209,7 @@ pub fn hooks_page(figures: &HooksFigures) -> String {
         ));
     }
     page.push_str("\n| a day's session in | prompts | given something | tokens in all |\n|---|---|---|---|\n");
-    let mut sorted: BTreeMap<&str, &HooksDay> = BTreeMap::new();
-    sorted.extend(figures.days.iter().map(|day| (day.chat.as_str(), day)));
-    for day in sorted.values() {
+    for day in &figures.days {
         page.push_str(&format!("| {} | {} | {} | {} |\n", day.chat, day.prompts, day.given, day.tokens));
     }
     page
@@ -233,6 +231,7 @@ mod tests {
         let [all, best] = &figures.rows[..] else { panic!("two rows") };
         assert_eq!((all.questions, all.unanswerable, best.questions), (4, 1, 4));
         assert!(all.given >= best.given && all.touched >= best.touched, "{figures:?}");
+        assert!(best.given > 0 && best.touched > 0.0, "what the memory answers is read: {figures:?}");
         assert_eq!((figures.days.len(), figures.days[0].prompts), (1, 3));
         assert!(hooks_page(&figures).contains("| 0 | 4 | "));
     }
