@@ -122,7 +122,7 @@ fn rooms_import_in_the_datas_direction() {
                 ("embed", &["log_events"]),
                 ("rerank", &["embed", "log_events"]),
                 ("llm", &["log_events"]),
-                ("unread_language_reporter", &[]),
+                ("unread_language_reporter", &["embed"]),
             ]),
         ),
     ]);

@@ -484,9 +484,10 @@ impl ExtractionDriver {
         let log = run.log;
         let Some(stage) = self.stages.get_mut(&partition) else { return Ok(StageOutcome::Nothing) };
         let (extractors, vectors, limit) = (&self.extractors, &mut self.vectors, self.pipeline.embed.read_turns);
+        let pipeline = &self.pipeline;
         let worked = catch_unwind(AssertUnwindSafe(|| {
             let worked = stage.work(log, extractors, vectors, limit)?;
-            let woke = run.moves.map_or(Ok(false), |moves| stage.wake_banks(log, moves))?;
+            let woke = run.moves.map_or(Ok(false), |moves| stage.wake_banks(pipeline, log, moves))?;
             Ok(if woke && matches!(worked, StageOutcome::Nothing) { StageOutcome::Piece } else { worked })
         }));
         worked.unwrap_or(Err(PipelineError::ExtractionPanicked { partition }))
@@ -518,7 +519,7 @@ impl ExtractionDriver {
             bank: bank.clone(),
             known: format!("its partition, {partition}, has no turn of it"),
         };
-        moves.map_or(Ok(()), |moves| stage.wake_bank(log, moves, bank))?;
+        moves.map_or(Ok(()), |moves| stage.wake_bank(&self.pipeline, log, moves, bank))?;
         let windows = stage.reextract(bank).ok_or_else(unknown)?;
         model.resume();
         Ok(windows)

@@ -56,5 +56,5 @@ pub use group_extraction::extract_in_group;
 pub use ingested::{IngestReport, ModelExtractionReport};
 pub use live_turns::LiveTurns;
 pub use model_worker_pool::ExtractorSet;
-pub use sleeping_windows::BankMoves;
+pub use sleeping_windows::{BankMoves, read_bank};
 pub use storable_values::{MAX_VALUE_BYTES, values};

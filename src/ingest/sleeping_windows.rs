@@ -3,12 +3,12 @@
 //! In: banks that fell asleep, and the live records of a bank, read from the log by its key. Out: their windows as they
 //! were. A bank falls asleep only while the stage has nothing to do for it, so its records state all that was done.
 
-use std::{collections::BTreeSet, ops::ControlFlow};
+use std::ops::ControlFlow;
 
 use logs::Log;
 use models::llm::extractor;
 use types::{
-    config::LLM,
+    config::{LLM, Pipeline},
     model::{Bank, MemoryKey, WindowId},
 };
 
@@ -33,6 +33,23 @@ pub trait BankMoves {
     fn is_asleep(&self, bank: &Bank) -> bool;
     /// Puts banks to sleep that are unused, and not busy by the given function; returns them.
     fn sleep_unused(&self, is_busy: &dyn Fn(&Bank) -> bool) -> Vec<Bank>;
+}
+
+/// Adds the live records of a bank, which a log in a directory finds by their key.
+///
+/// # Errors
+/// [`PipelineError`] of the log. A record that cannot be read is noted: its turns are found elsewhere.
+pub fn read_bank(live: &mut LiveTurns, log: &dyn Log, partition: u32, bank: &Bank) -> Result<(), PipelineError> {
+    log.live_records(partition, &MemoryKey::prefix(bank), &mut |_, _| true, &mut |record| {
+        if let Ok(key) = MemoryKey::from_bytes(&record.key) {
+            match serde_json::from_slice::<StageRecordFields>(record.value.as_deref().unwrap_or_default()) {
+                Ok(read) if read.bank == key.bank => live.apply(&key, Some((read.turns, &read.extractor))),
+                _ => live.take_unreadable(&key),
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(())
 }
 
 impl ExtractionStage {
@@ -60,11 +77,6 @@ impl ExtractionStage {
         Some(windows.len())
     }
 
-    /// Makes banks wait for their windows, as there is something left to do for them.
-    pub fn wake_first(&mut self, banks: BTreeSet<Bank>) {
-        self.dropped.waited_for.extend(banks);
-    }
-
     /// Whether the windows of a bank are here. If not, it waits for [`Self::wake_banks`].
     pub(super) fn has_windows(&mut self, bank: &Bank) -> bool {
         let dropped = &mut self.dropped;
@@ -76,11 +88,16 @@ impl ExtractionStage {
     }
 
     /// Wakes some of the banks whose events wait for that; returns whether there was one.
-    pub(super) fn wake_banks(&mut self, log: &dyn Log, moves: &dyn BankMoves) -> Result<bool, PipelineError> {
+    pub(super) fn wake_banks(
+        &mut self,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+        moves: &dyn BankMoves,
+    ) -> Result<bool, PipelineError> {
         let mut any = false;
         for _ in 0..WOKEN_AT_ONCE {
             let Some(bank) = self.dropped.waited_for.first().cloned() else { break };
-            self.wake_bank(log, moves, &bank)?;
+            self.wake_bank(pipeline, log, moves, &bank)?;
             self.dropped.waited_for.remove(&bank);
             any = true;
         }
@@ -88,29 +105,20 @@ impl ExtractionStage {
     }
 
     /// Brings a bank and its windows into memory.
-    pub(super) fn wake_bank(&mut self, log: &dyn Log, moves: &dyn BankMoves, bank: &Bank) -> Result<(), PipelineError> {
+    pub(super) fn wake_bank(
+        &mut self,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+        moves: &dyn BankMoves,
+        bank: &Bank,
+    ) -> Result<(), PipelineError> {
         moves.wake(bank)?;
         if self.windower.knows(bank) {
             return Ok(());
         }
-        let (mut live, mut failure) = (LiveTurns::default(), None);
-        log.live_records(self.partition, &MemoryKey::prefix(bank), &mut |_, _| true, &mut |record| {
-            let key = MemoryKey::from_bytes(&record.key).map_err(|e| e.to_string());
-            let value = record.value.as_deref().unwrap_or_default();
-            let read = serde_json::from_slice::<StageRecordFields>(value).map_err(|e| e.to_string());
-            match (key, read) {
-                (Ok(key), Ok(read)) if read.bank == key.bank => live.apply(&key, Some((read.turns, &read.extractor))),
-                // The partition is taken over again, and that finds the turns elsewhere.
-                (key, read) => {
-                    let problem = key.err().or(read.err()).unwrap_or_else(|| "it names another bank".to_owned());
-                    let (partition, offset) = (self.partition, record.offset);
-                    failure = Some(PipelineError::Record { partition, offset, problem });
-                    return ControlFlow::Break(());
-                }
-            }
-            ControlFlow::Continue(())
-        })?;
-        failure.map_or(Ok(()), Err)?;
+        let mut live = LiveTurns::default();
+        read_bank(&mut live, log, self.partition, bank)?;
+        live.recover(self.partition, pipeline, log, &self.progress())?;
         self.windower.restore_bank(bank, live.records().map(|(key, of)| (key, of.turns.as_slice())));
         self.note_records(log, &live)?;
         if !self.windower.knows(bank) {

@@ -173,9 +173,13 @@ impl BankSleep {
 
     /// Ends a use of a bank.
     pub(super) fn release(&self, key: BankKey) {
-        if let Some(awake) = sync::lock(&self.state).awake.get_mut(&key) {
-            awake.uses = awake.uses.saturating_sub(1);
-            awake.used = Instant::now();
+        let mut state = sync::lock(&self.state);
+        let Some(awake) = state.awake.get_mut(&key) else { return };
+        awake.uses = awake.uses.saturating_sub(1);
+        awake.used = Instant::now();
+        // Its last record was removed while it was in use, or it never had one.
+        if awake.uses == 0 && awake.records == 0 {
+            state.awake.remove(&key);
         }
     }
 

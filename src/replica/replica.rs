@@ -571,8 +571,7 @@ impl Replica {
         if shard.is_loading() && !shard.memory.is_stopped() {
             return Err(PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition });
         }
-        self.shards.check_bank(&shard, &question.bank)?;
-        let shard = self.awake(shard, &question.bank, Some(cancellation))?;
+        let shard = self.readable(shard, &question.bank, Some(cancellation))?;
         check_models(sync::read(&shard.held).model(), Some(embedders.model()?))?;
         // A followed question is asked again with every change: it keeps its vectors, and is not reranked.
         let reranker = if kept.is_none() { self.recollector.reranker(&self.pipeline)? } else { None };
@@ -603,8 +602,7 @@ impl Replica {
         if shard.is_loading() {
             return Err(PipelineError::Loading { bank: bank.clone(), partition: shard.partition });
         }
-        self.shards.check_bank(&shard, bank)?;
-        self.awake(shard, bank, None)
+        self.readable(shard, bank, None)
     }
 
     /// Every part of the question's bank, scored once for each of the settings: for measurements.

@@ -16,14 +16,17 @@ impl Replica {
     pub fn digest(&self, bank: Option<&Bank>) -> Result<DataflowAnswer<GraphCensus>, PipelineError> {
         let probe = CensusProbe { bank: bank.map(Bank::key), hashing: true, listing: false };
         if let Some(bank) = bank {
-            let shard = self.shards.of(bank)?;
-            self.shards.check_bank(&shard, bank)?;
-            return Ok(self.awake(shard, bank, None)?.memory.census(probe)?);
+            return Ok(self.readable(self.shards.of(bank)?, bank, None)?.memory.census(probe)?);
         }
         let mut whole = self.of_all(|memory| memory.census(probe.clone()), GraphCensus::add)?;
         // What sleeps is counted bank by bank, and each sleeps again with the next occasion.
         for bank in self.sleeping() {
-            whole.value.add(self.digest(Some(&bank))?.value);
+            match self.digest(Some(&bank)) {
+                Ok(of) => whole.value.add(of.value),
+                // All of its turns were deleted.
+                Err(PipelineError::UnknownBank { .. }) => {}
+                Err(error) => return Err(error),
+            }
             self.request_sleep(&bank);
         }
         Ok(whole)
@@ -43,9 +46,8 @@ impl Replica {
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn footprint(&self, bank: Option<&Bank>) -> Result<DataflowAnswer<MemoryFootprint>, PipelineError> {
         if let Some(bank) = bank {
-            let shard = self.shards.of(bank)?;
-            self.shards.check_bank(&shard, bank)?;
-            return Ok(self.awake(shard, bank, None)?.memory.footprint(Some(bank.key()))?);
+            let shard = self.readable(self.shards.of(bank)?, bank, None)?;
+            return Ok(shard.memory.footprint(Some(bank.key()))?);
         }
         self.of_all(|memory| memory.footprint(None), |whole, part| whole.add(&part))
     }
@@ -85,7 +87,7 @@ impl Replica {
         if let Some(value) = shard.sleep.as_ref().and_then(|sleep| sleep.kept_counts(bank.key())) {
             return Ok(DataflowAnswer { value, epoch: 0, reflects: self.read_to(bank) });
         }
-        let shard = self.awake(shard, bank, None)?;
+        let shard = self.readable(shard, bank, None)?;
         Ok(shard.memory.census(CensusProbe { bank: Some(bank.key()), hashing: false, listing: false })?)
     }
 }

@@ -170,7 +170,7 @@ impl ShardReader {
             }
             each(&key, taken.read.as_ref(), record.offset + 1);
             let live = taken.live(record.append_ms);
-            let bytes = taken.extraction.as_ref().map(|extraction| extraction.held_bytes());
+            let bytes = sleep.and(taken.extraction.as_ref()).map(|extraction| extraction.held_bytes());
             changes.push((id, taken.extraction));
             match &taken.unreadable {
                 Some(found) => drop(unreadable.insert(id, found.clone())),

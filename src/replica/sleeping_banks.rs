@@ -46,12 +46,33 @@ impl Replica {
         let key = bank.key();
         let may_wait = || cancellation.map_or(Ok(()), Cancellation::check).map_err(PipelineError::from);
         if let BankEntry::Wake(waking) = sleep.enter(key, may_wait)? {
-            let (records, bytes) = shard.load_bank(&**log, bank)?;
-            waking.finish(records, bytes);
+            let loaded = shard.load_bank(&**log, bank);
+            match &loaded {
+                Ok((records, bytes)) => waking.finish(*records, *bytes),
+                Err(_) => drop(waking),
+            }
             // Its questions wait in the query queue.
             self.reached.news().raise();
+            loaded?;
         }
         Ok(AwakeShard { shard, bank: Some(key) })
+    }
+
+    /// The shard of a bank that can be read, with the bank in memory.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank and a quarantined one, also one of which a record turns out to be unreadable
+    /// as it wakes.
+    pub(super) fn readable(
+        &self,
+        shard: Arc<ReplicaShard>,
+        bank: &Bank,
+        cancellation: Option<&Cancellation>,
+    ) -> Result<AwakeShard, PipelineError> {
+        self.shards.check_bank(&shard, bank)?;
+        let shard = self.awake(shard, bank, cancellation)?;
+        self.shards.check_bank(&shard, bank)?;
+        Ok(shard)
     }
 
     /// Wakes a bank of which a record is to be written. It stays awake as long as [`Self::sleep_unused`] is called
@@ -68,7 +89,8 @@ impl Replica {
         }
     }
 
-    /// Makes a bank fall asleep with the next [`Self::sleep_unused`], however short ago it was used.
+    /// Makes a bank fall asleep with the next [`Self::sleep_unused`], however recently it was used, if nothing uses it
+    /// then.
     pub fn request_sleep(&self, bank: &Bank) {
         sync::lock(&self.sleep_requests).insert(bank.clone());
     }
@@ -88,12 +110,11 @@ impl Replica {
         let mut asleep = Vec::new();
         for (partition, banks) in due {
             let Some(shard) = self.shards.get(partition) else { continue };
-            match shard.put_to_sleep(&**log, &banks) {
-                Ok(banks) => {
-                    // Questions that waited for that wait in the query queue.
-                    self.reached.news().raise();
-                    asleep.extend(banks);
-                }
+            let put = shard.put_to_sleep(&**log, &banks);
+            // Questions that waited for that wait in the query queue.
+            self.reached.news().raise();
+            match put {
+                Ok(banks) => asleep.extend(banks),
                 // They stay awake.
                 Err(error) => log_events::banks_stay_awake(partition, &redacted_error(&error)),
             }

@@ -109,6 +109,10 @@ impl PipelineDriver {
             let unfinished = replica.read_asleep(&*log, partition, &mut |at| {
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })?;
+            // There is something left to do for them, or a record of theirs cannot be read.
+            for bank in &unfinished {
+                ingest::read_bank(&mut live, &*log, partition, bank)?;
+            }
             while replica.follow(&*log, partition, |key, record, at| {
                 let record = record.filter(|record| record.bank == key.bank);
                 live.apply(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
@@ -120,9 +124,7 @@ impl PipelineDriver {
                 _ => log.progress(partition)?,
             };
             replica.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
-            let mut stage = ExtractionStage::new(partition, pipeline, &*log, live, progress, replica.model())?;
-            stage.wake_first(unfinished);
-            extraction.add(stage);
+            extraction.add(ExtractionStage::new(partition, pipeline, &*log, live, progress, replica.model())?);
         }
         replica.snapshot()?;
         let (_, orders) = ExtractionOrderSender::new(&*log);
@@ -379,7 +381,6 @@ impl PipelineDriver {
     }
 }
 
-/// Makes the memory follow what was written for a partition.
 /// The banks of a replica, as extraction moves them.
 struct ReplicaBanks<'r> {
     replica: &'r Replica,

@@ -115,7 +115,7 @@ fn a_bank_answers_and_changes_as_one_that_never_slept() {
 }
 
 #[test]
-fn a_bank_that_is_watched_or_used_stays_awake() {
+fn a_bank_that_is_watched_stays_awake() {
     let home = tempfile::tempdir().expect("a directory");
     let mut service = open(&pipeline(home.path(), false, SLEEP));
     put(&mut service, &turns("a", "s", 0..5));
@@ -126,6 +126,17 @@ fn a_bank_that_is_watched_or_used_stays_awake() {
     drop(watched);
     sleep(&mut service, "a");
     assert!(matches!(hash(service.replica(), "unknown"), Err(PipelineError::UnknownBank { .. })));
+}
+
+#[test]
+fn a_sleeping_bank_without_turns_counts_nothing() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut service = open(&pipeline(home.path(), false, SLEEP));
+    put(&mut service, &[turns("a", "s", 0..2), turns("b", "s", 0..2)].concat());
+    put(&mut service, &[deletion("a", "s-0"), deletion("a", "s-1")]);
+    sleep(&mut service, "a");
+    let whole = service.replica().digest(None).expect("counts").value;
+    assert_eq!(whole.hash, hash(service.replica(), "b").expect("known"));
 }
 
 #[test]

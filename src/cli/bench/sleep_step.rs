@@ -83,11 +83,15 @@ pub(super) fn measure(
         let took = milliseconds(started.elapsed());
         if is_asleep { waking_ms.push(took) } else { awake_ms.push(took) }
     }
+    // The other process puts turns of its own into the same log.
+    let which = if sleeps { "asleep" } else { "awake" };
+    let mut chosen = fastrand::Rng::with_seed(banks);
     let started = Instant::now();
     for n in 0..PUT_TURNS {
         let time = EventTime::new(1_900_000_000_000 + i64::try_from(n)?, 0)?;
-        let of = bank(fastrand::Rng::with_seed(n).u64(..banks))?;
-        let turn = Turn::new(of, &format!("more-{n}"), "Ann", "We keep the spare kayak in the boathouse.", time);
+        let of = bank(chosen.u64(..banks))?;
+        let turn =
+            Turn::new(of, &format!("more-{which}-{n}"), "Ann", "We keep the spare kayak in the boathouse.", time);
         memory.put([TurnEvent::from(turn)])?;
     }
     let end = memory.end()?;

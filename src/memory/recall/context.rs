@@ -66,7 +66,7 @@ pub(super) fn render_with_later<'u>(
     out
 }
 
-/// The turns that a context of these quotes.
+/// The turns that a context of these units quotes.
 pub(super) fn quoted_turns<'u>(units: impl IntoIterator<Item = UnitQuote<'u>>) -> BTreeSet<&'u str> {
     let mut turns = BTreeSet::new();
     for (unit, excerpt) in units {

@@ -8,34 +8,34 @@ use std::{
     sync::Arc,
 };
 
-use crate::index::ProfileLine;
-use types::model::{Statement, SupersedingStatement};
+use crate::index::{LiveStatement, ProfileLine};
+use types::model::{StandingInstruction, Statement, SupersedingStatement};
 
-/// What holds in place of the words of a turn.
+/// What holds in place of the words of turns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LaterWords<'l> {
-    /// By the turn whose words are over.
-    by_turn: BTreeMap<&'l str, &'l Statement>,
+    /// By the turn whose words are over: what holds in place of each.
+    by_turn: BTreeMap<&'l str, Vec<&'l Statement>>,
 }
 
 impl<'l> LaterWords<'l> {
-    /// Of the lines of a profile.
-    pub(super) fn of(lines: &'l [Arc<ProfileLine>]) -> Self {
-        let mut next: HashMap<StatementName<'l>, &'l Statement> = HashMap::new();
-        for line in lines {
-            let Some(by) = &line.superseded_by else { continue };
-            next.extend(line.statements().map(|of| (name(&of.statement), &by.statement)));
-        }
-        let mut by_turn = BTreeMap::new();
-        for (turn, mut holds) in next.iter().map(|((turn, ..), by)| (*turn, *by)) {
-            // What supersedes is later than what it supersedes, so this ends.
-            while let Some(later) = next.get(&name(holds)) {
-                holds = later;
-            }
-            let order = |of: &Statement| (of.said_at, of.ordinal);
-            let newest = by_turn.entry(turn).or_insert(holds);
-            if order(holds) > order(newest) {
-                *newest = holds;
+    /// Of the lines of a profile, but for the instructions that the context quotes anyway.
+    pub(super) fn of(lines: &'l [Arc<ProfileLine>], instructions: &[StandingInstruction]) -> Self {
+        let changes = lines.iter().filter_map(|line| Some((line.superseded_by.as_ref()?, line)));
+        let mut changes: Vec<(&Arc<LiveStatement>, &Arc<ProfileLine>)> = changes.collect();
+        // The latest first, so that what holds at the end of a chain is known when its beginning is read.
+        changes.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let mut last: HashMap<StatementName<'l>, &'l Statement> = HashMap::new();
+        let mut by_turn: BTreeMap<&str, Vec<&Statement>> = BTreeMap::new();
+        let quoted: BTreeSet<(&str, &str)> =
+            instructions.iter().map(|of| (of.turn.as_str(), of.text.as_str())).collect();
+        for (by, line) in changes {
+            let holds = last.get(&name(&by.statement)).copied().unwrap_or(&by.statement);
+            for of in line.statements() {
+                last.insert(name(&of.statement), holds);
+                if !quoted.contains(&(holds.turn.as_str(), holds.text.as_str())) {
+                    by_turn.entry(&of.statement.turn).or_default().push(holds);
+                }
             }
         }
         Self { by_turn }
@@ -44,8 +44,10 @@ impl<'l> LaterWords<'l> {
     /// What superseded words of quoted turns and is not quoted, each once, in the order of time; before it a turn whose
     /// words it superseded.
     pub(super) fn missing(&self, quoted: &BTreeSet<&str>) -> Vec<(&'l str, &'l Statement)> {
-        let over = self.by_turn.iter().filter(|(turn, holds)| quoted.contains(*turn) && !quoted.contains(&*holds.turn));
-        let mut missing: Vec<(&'l str, &'l Statement)> = over.map(|(turn, holds)| (*turn, *holds)).collect();
+        let over = self.by_turn.iter().filter(|(turn, _)| quoted.contains(*turn));
+        let holds = over.flat_map(|(turn, holds)| holds.iter().map(|of| (*turn, *of)));
+        let mut missing: Vec<(&'l str, &'l Statement)> =
+            holds.filter(|(_, of)| !quoted.contains(of.turn.as_str())).collect();
         missing.sort_by_key(|(_, of)| (of.said_at, name(of)));
         missing.dedup_by_key(|(_, of)| name(of));
         missing
@@ -64,9 +66,78 @@ impl<'l> LaterWords<'l> {
     }
 }
 
-/// The turn of a statement, its place there and its words.
+/// The turn of a statement, the ordinal of the turn in its session, and the words.
 type StatementName<'l> = (&'l str, u32, &'l str);
 
 fn name(of: &Statement) -> StatementName<'_> {
     (&of.turn, of.ordinal, &of.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::model::{EventTime, Language, StatementKind};
+
+    fn statement(turn: &str, day: u32, text: &str) -> Arc<LiveStatement> {
+        let statement = Statement {
+            turn: turn.to_owned(),
+            ordinal: day,
+            speaker: "Ann".to_owned(),
+            said_at: EventTime::parse(&format!("2024-05-{day:02}T09:00:00Z")).unwrap(),
+            kind: StatementKind::Fact,
+            subject: None,
+            relation: "lives".to_owned(),
+            object: text.to_owned(),
+            text: text.to_owned(),
+            time: None,
+            single: true,
+            negated: false,
+            replaces: None,
+            language: Language::En,
+        };
+        Arc::new(LiveStatement::from(statement))
+    }
+
+    fn line(of: &Arc<LiveStatement>, by: Option<&Arc<LiveStatement>>) -> Arc<ProfileLine> {
+        let mut line = ProfileLine::of(of);
+        line.superseded_by = by.cloned();
+        Arc::new(line)
+    }
+
+    fn texts(later: &LaterWords<'_>, quoted: &[&str]) -> Vec<String> {
+        let quoted = quoted.iter().copied().collect();
+        later.missing(&quoted).into_iter().map(|(_, of)| of.text.clone()).collect()
+    }
+
+    #[test]
+    fn the_end_of_each_chain_stands_once_unless_it_is_quoted() {
+        let [oslo, riga, cork] =
+            [("a", 1, "Oslo"), ("b", 2, "Riga"), ("c", 3, "Cork")].map(|(t, d, s)| statement(t, d, s));
+        // The same turn says something else that is over.
+        let [acme, foo] = [("a", 1, "Acme"), ("d", 4, "Foo")].map(|(t, d, s)| statement(t, d, s));
+        let lines = [
+            line(&oslo, Some(&riga)),
+            line(&riga, Some(&cork)),
+            line(&cork, None),
+            line(&acme, Some(&foo)),
+            line(&foo, None),
+        ];
+        let later = LaterWords::of(&lines, &[]);
+        assert_eq!(texts(&later, &["a"]), ["Cork", "Foo"]);
+        assert_eq!(texts(&later, &["a", "b"]), ["Cork", "Foo"]);
+        assert_eq!(texts(&later, &["a", "c"]), ["Foo"]);
+        assert_eq!(texts(&later, &["c", "d"]), Vec::<String>::new());
+        let superseding = later.superseding(&BTreeSet::from(["b"]));
+        assert_eq!(
+            (superseding.len(), superseding[0].supersedes.as_str(), superseding[0].turn.as_str()),
+            (1, "b", "c")
+        );
+        let wish = StandingInstruction {
+            turn: "d".to_owned(),
+            speaker: "Ann".to_owned(),
+            said_at: foo.statement.said_at,
+            text: "Foo".to_owned(),
+        };
+        assert_eq!(texts(&LaterWords::of(&lines, &[wish]), &["a"]), ["Cork"], "a wish is quoted anyway");
+    }
 }

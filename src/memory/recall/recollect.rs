@@ -175,13 +175,13 @@ pub(super) fn recollection<'q>(
         Some(_) => Vec::new(),
         None => asker_profile(memory, question, known, settings).map_err(failed("profile".to_owned()))?,
     };
-    let later = LaterWords::of(&profile);
+    let standing = StandingSection::of(&profile, question, settings);
+    let later = LaterWords::of(&profile, &standing.instructions);
     let notes = ContextNotes {
         later: Some(&later),
         unsupported: unsupported.as_deref(),
         remark: nothing.as_ref().map(|(reason, _)| reason.as_str()).filter(|_| unsupported.is_none()),
     };
-    let standing = StandingSection::of(&profile, question, settings);
     let most_tokens = settings.stop.most_tokens;
     let BudgetedEvidence { ranked, context, tokens, superseding } = token_budget::fit_evidence(
         assembled,

@@ -51,7 +51,7 @@ pub(in crate::index) type ProbeId = u64;
 /// Results, each with the probe that it answers.
 pub(in crate::index) type ProbeResultStream<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, ProbeResult)>>;
 
-/// A step in steps a bank as a whole, so that no choice has to be searched for.
+/// A step of a bank's load besides its changes.
 #[derive(Debug, Clone)]
 pub(in crate::index) enum BankStep {
     /// The choices of the bank's units at this epoch are known already. They follow as [`Self::Chosen`].

@@ -18,10 +18,7 @@ use differential_dataflow::consolidation::consolidate;
 
 use crate::index::{
     candidates::indexed_part::PartSlot,
-    edges::{
-        cue_index::CueIndex,
-        semantic_index::{SemanticIndex, UnitChoiceChange},
-    },
+    edges::{choice_changes::UnitChoiceChange, cue_index::CueIndex, semantic_index::SemanticIndex},
     lexical::{lexical_index::LexicalIndex, tantivy_postings::TantivyPostings, term_analyzer::TermAnalyzer},
     memory_footprint::MemoryFootprint,
     ranking::bank_parts::BankParts,
@@ -127,8 +124,7 @@ impl ShardBanks {
     }
 
     /// Applies the changes of one epoch, and does what it says to repair within the allowance, at least one step for each
-    /// bank; `sized` gets the number of units of each changed bank, and whether there is
-    /// nothing to repair.
+    /// bank; `sized` gets the number of units of each changed bank, and whether there is nothing to repair.
     pub(in crate::index) fn apply(
         &mut self,
         mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
@@ -139,7 +135,7 @@ impl ShardBanks {
     ) {
         consolidate(&mut updates);
         let mut changes = Vec::new();
-        let mut commit = false;
+        let (mut commit, mut emptied) = (false, Vec::new());
         for of_bank in updates.chunk_by(|a, b| a.0.0.bank == b.0.0.bank) {
             let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
             let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
@@ -167,9 +163,12 @@ impl ShardBanks {
             }
             let units = state.semantic.len();
             sized(bank, units, units == 0 || !state.wants_repair());
-            if units == 0 {
-                self.remove(bank);
+            if units == 0 && self.banks.remove(&bank).is_some_and(|state| state.lexical.is_some()) {
+                emptied.push(bank);
             }
+        }
+        if !emptied.is_empty() {
+            self.postings.borrow_mut().forget(emptied.into_iter());
         }
         for (bank, known) in &steps.chosen {
             let Some(state) = self.banks.get_mut(bank).filter(|state| state.restoring) else { continue };
@@ -195,14 +194,6 @@ impl ShardBanks {
         }
         if commit {
             self.postings.borrow_mut().commit();
-        }
-    }
-
-    /// Removes a bank that has no units left.
-    fn remove(&mut self, bank: BankKey) {
-        let removed = self.banks.remove(&bank);
-        if removed.is_some_and(|state| state.lexical.is_some()) {
-            self.postings.borrow_mut().forget([bank].into_iter());
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::semantic_index::UnitChoiceChange;
+use super::choice_changes::{PreviousChoices, UnitChoiceChange, report_changes};
 use crate::index::id_hasher::UnitIdMap;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
@@ -37,9 +37,6 @@ pub(in crate::index) struct CueIndex {
     /// Units that are to choose again.
     stale: UnitIdMap<()>,
 }
-
-/// The choices, with the unit's ordinal, of every unit whose choices may have changed.
-type PreviousCueChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
 
 /// A participant, a location, or time: a hash of the name, with the kind in the last two bits.
 type CueValue = u64;
@@ -79,7 +76,7 @@ impl CueIndex {
         inserted: &[Arc<LiveUnit>],
         changes: &mut Vec<UnitChoiceChange>,
     ) {
-        let mut before = PreviousCueChoices::default();
+        let mut before = PreviousChoices::default();
         for id in deleted {
             self.delete(*id, &mut before);
         }
@@ -93,7 +90,7 @@ impl CueIndex {
         } else {
             self.stale.extend(stale);
         }
-        self.report_changes(before, changes);
+        report_changes(before, |id| self.now(id), changes);
     }
 
     /// Does one step of what deletions left to do, within the allowance where that allows a step; appends the changes
@@ -120,13 +117,13 @@ impl CueIndex {
         } else {
             let some: Vec<UnitId> = self.stale.keys().copied().take(most(RECHOSEN_UNIT)).collect();
             allowance.spend(RECHOSEN_UNIT * some.len() as u64);
-            let mut before = PreviousCueChoices::default();
+            let mut before = PreviousChoices::default();
             for id in some {
                 self.stale.remove(&id);
                 self.choose_again(structural, id, &mut before);
             }
             self.stale.give_room_back();
-            self.report_changes(before, changes);
+            report_changes(before, |id| self.now(id), changes);
         }
         self.wants_repair()
     }
@@ -136,7 +133,7 @@ impl CueIndex {
         !self.gone.is_empty() || !self.stale.is_empty()
     }
 
-    fn choose_again(&mut self, structural: &StructuralScorer, id: UnitId, before: &mut PreviousCueChoices) {
+    fn choose_again(&mut self, structural: &StructuralScorer, id: UnitId, before: &mut PreviousChoices) {
         let Some((unit, old)) = self.units.get(&id) else { return };
         let new = self.choose(structural, unit);
         if new != *old {
@@ -148,14 +145,8 @@ impl CueIndex {
         }
     }
 
-    fn report_changes(&self, before: PreviousCueChoices, changes: &mut Vec<UnitChoiceChange>) {
-        for (id, (ordinal, old)) in before {
-            let now = self.units.get(&id);
-            let new = now.map_or(&[][..], |(_, choices)| choices);
-            let ordinal_now = now.map_or(ordinal, |(unit, _)| unit.position.ordinal);
-            changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
-            changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
-        }
+    fn now(&self, id: UnitId) -> Option<(u32, &[EdgeChoice])> {
+        self.units.get(&id).map(|(unit, choices)| (unit.position.ordinal, choices.as_slice()))
     }
 
     /// Adds units whose choices are known and follow with [`Self::restore_choices`].
@@ -195,7 +186,7 @@ impl CueIndex {
         self.units.get(&id).map_or(&[], |(_, choices)| choices)
     }
 
-    fn delete(&mut self, id: UnitId, before: &mut PreviousCueChoices) {
+    fn delete(&mut self, id: UnitId, before: &mut PreviousChoices) {
         let Some((unit, old)) = self.units.remove(&id) else { return };
         let order = order(&unit);
         for value in values(&unit.cues) {
@@ -209,7 +200,7 @@ impl CueIndex {
         &mut self,
         structural: &StructuralScorer,
         unit: &Arc<LiveUnit>,
-        before: &mut PreviousCueChoices,
+        before: &mut PreviousChoices,
         stale: &mut UnitIdMap<()>,
     ) {
         if self.units.contains_key(&unit.id) {

@@ -9,6 +9,7 @@
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, slice::from_ref, sync::Arc};
 
+use super::choice_changes::{PreviousChoices, UnitChoiceChange, report_changes};
 use crate::index::id_hasher::UnitIdMap;
 use crate::index::{
     memory_footprint::{map_bytes, vec_bytes},
@@ -27,9 +28,6 @@ use types::{
     model::{Score, UnitId},
     shrinkable_collection::{ShrinkableCollection, insert_sparingly, push_sparingly},
 };
-
-/// A choice that was added or removed: the unit that chose, its ordinal, what it chose, ±1.
-pub(in crate::index) type UnitChoiceChange = (UnitId, u32, EdgeChoice, isize);
 
 /// The number of vectors in a tile; a full tile is never moved.
 const TILE_ROWS: usize = 256;
@@ -131,13 +129,13 @@ impl SemanticIndex {
         inserted: &[Arc<LiveUnit>],
         changes: &mut Vec<UnitChoiceChange>,
     ) {
-        let mut before = PreviousSemanticChoices::default();
+        let mut before = PreviousChoices::default();
         self.delete(deleted, &mut before);
         self.clear_returning(inserted, &mut before);
         for block in inserted.chunks(BLOCK) {
             self.insert(block, &mut before);
         }
-        self.report_changes(before, changes);
+        report_changes(before, |id| self.now(id), changes);
     }
 
     /// Adds units whose choices are known and follow with [`Self::restore_choices`].
@@ -232,14 +230,16 @@ impl SemanticIndex {
     /// Does one step of what deletions left to do, within the allowance where that allows a step; appends the changes
     /// of the choices. Returns whether there is more to do.
     pub(in crate::index) fn repair(&mut self, allowance: &mut WorkBudget, changes: &mut Vec<UnitChoiceChange>) -> bool {
-        let mut before = PreviousSemanticChoices::default();
+        let mut before = PreviousChoices::default();
         let compared = (self.slots.len() as u64 * COMPARED_UNIT).max(1);
         if self.slots.is_empty() {
             self.gone = Vec::new();
             self.short = Vec::new();
         } else if !self.gone.is_empty() {
             if self.gone.len() >= CHOICES_READ_FROM {
-                let most = (allowance.left() / READ_POOL).max(LEAST_POOLS) as usize;
+                // As many as the removed units at least, which each step reads once.
+                let least = LEAST_POOLS.max(self.gone.len() as u64);
+                let most = (allowance.left() / READ_POOL).max(least) as usize;
                 let end = self.slots.len().min(self.uncleared + most);
                 allowance.spend((end - self.uncleared) as u64 * READ_POOL);
                 let gone = std::mem::take(&mut self.gone);
@@ -263,7 +263,7 @@ impl SemanticIndex {
             allowance.spend(compared * some.len() as u64);
             self.refill(&some, &mut before);
         }
-        self.report_changes(before, changes);
+        report_changes(before, |id| self.now(id), changes);
         self.wants_repair()
     }
 
@@ -272,7 +272,7 @@ impl SemanticIndex {
         !self.gone.is_empty() || !self.short.is_empty()
     }
 
-    fn delete(&mut self, deleted: &[UnitId], before: &mut PreviousSemanticChoices) {
+    fn delete(&mut self, deleted: &[UnitId], before: &mut PreviousChoices) {
         for id in deleted {
             let Some(slot) = self.slot_of.remove(id) else { continue };
             self.remember_choices(slot, before);
@@ -292,7 +292,7 @@ impl SemanticIndex {
     }
 
     /// Clears the pools of those units that left and now return: what the pools hold of them may be out of date.
-    fn clear_returning(&mut self, inserted: &[Arc<LiveUnit>], before: &mut PreviousSemanticChoices) {
+    fn clear_returning(&mut self, inserted: &[Arc<LiveUnit>], before: &mut PreviousChoices) {
         if self.gone.is_empty() || inserted.is_empty() {
             return;
         }
@@ -316,7 +316,7 @@ impl SemanticIndex {
     }
 
     /// Takes units that are gone out of the pools of some slots.
-    fn clear_pools(&mut self, slots: impl Iterator<Item = usize>, ids: &GoneIds, before: &mut PreviousSemanticChoices) {
+    fn clear_pools(&mut self, slots: impl Iterator<Item = usize>, ids: &GoneIds, before: &mut PreviousChoices) {
         for slot in slots {
             if !self.slots[slot].pool.best.iter().any(|choice| ids.contains(choice.id)) {
                 continue;
@@ -331,7 +331,7 @@ impl SemanticIndex {
     }
 
     /// Computes the pools of those of some units that are still here and lack candidates.
-    fn refill(&mut self, short: &[UnitId], before: &mut PreviousSemanticChoices) {
+    fn refill(&mut self, short: &[UnitId], before: &mut PreviousChoices) {
         let mut short: Vec<usize> = short.iter().filter_map(|id| self.slot_of.get(id).copied()).collect();
         short.retain(|slot| {
             let pool = &self.slots[*slot].pool;
@@ -353,7 +353,7 @@ impl SemanticIndex {
         }
     }
 
-    fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut PreviousSemanticChoices) {
+    fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut PreviousChoices) {
         // A unit with an id that the index already has is the same unit: the id is a hash of its content.
         let mut ids = BTreeSet::new();
         let fresh: Vec<&Arc<LiveUnit>> =
@@ -435,19 +435,13 @@ impl SemanticIndex {
         &best[..best.len().min(self.choices)]
     }
 
-    fn remember_choices(&self, slot: usize, before: &mut PreviousSemanticChoices) {
+    fn remember_choices(&self, slot: usize, before: &mut PreviousChoices) {
         let unit = &self.slots[slot].unit;
         before.entry(unit.id).or_insert_with(|| (unit.position.ordinal, self.chosen(slot).to_vec()));
     }
 
-    fn report_changes(&self, before: PreviousSemanticChoices, changes: &mut Vec<UnitChoiceChange>) {
-        for (id, (ordinal, old)) in before {
-            let slot = self.slot_of.get(&id).copied();
-            let new = slot.map_or(&[][..], |s| self.chosen(s));
-            let ordinal_now = slot.map_or(ordinal, |s| self.slots[s].unit.position.ordinal);
-            changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
-            changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
-        }
+    fn now(&self, id: UnitId) -> Option<(u32, &[EdgeChoice])> {
+        self.slot_of.get(&id).map(|slot| (self.slots[*slot].unit.position.ordinal, self.chosen(*slot)))
     }
 }
 
@@ -496,9 +490,6 @@ impl ComparedUnit<'_> {
 fn choice(from: &LiveUnit, to: &LiveUnit, score: i32) -> EdgeChoice {
     EdgeChoice::new(Score(score), &from.position, &to.position, to.id)
 }
-
-/// The choices, with the unit's ordinal, of every unit whose choices may change.
-type PreviousSemanticChoices = UnitIdMap<(u32, Vec<EdgeChoice>)>;
 
 impl EdgeChoice {
     /// The cosine or structural score.

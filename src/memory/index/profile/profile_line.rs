@@ -48,7 +48,7 @@ impl ProfileLine {
         self.earlier.iter().chain([&self.newest])
     }
 
-    fn of(statement: &Arc<LiveStatement>) -> Self {
+    pub(crate) fn of(statement: &Arc<LiveStatement>) -> Self {
         Self { newest: Arc::clone(statement), earlier: Vec::new(), superseded_by: None }
     }
 

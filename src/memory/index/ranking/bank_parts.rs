@@ -124,7 +124,9 @@ impl BankParts {
         let is_small = self.parts.len() < self.candidates_from / 2;
         if self.candidates.is_some() && (is_small || self.leaving.len() > self.parts.len()) {
             (self.leaving, self.arriving, self.making) = (Vec::new(), Vec::new(), None);
-            self.given_up = self.candidates.take();
+            // One that was begun since is empty.
+            let old = self.candidates.take();
+            self.given_up = self.given_up.take().or(old);
             if self.parts.len() >= self.candidates_from {
                 self.make_candidates();
             }

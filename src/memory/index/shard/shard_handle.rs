@@ -231,8 +231,8 @@ impl ShardHandle {
         Ok(DataflowAnswer { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
     }
 
-    /// Makes the shard panic; returns once it is gone. Only tests call it. Among them are tests of the library that
-    /// check what a replica does in that case.
+    /// Makes the shard panic, so that it is made again; returns once it is gone. A replica calls it where the shard's state
+    /// is not that of its log, and tests call it.
     #[doc(hidden)]
     pub fn panic(&self) {
         drop(self.send(ShardCommand::Panic));

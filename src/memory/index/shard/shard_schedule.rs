@@ -143,7 +143,13 @@ impl ShardSchedule {
         {
             let Some(queue) = self.banks.get_mut(&bank) else { continue };
             let Some(BankTask::Load(id, load)) = queue.tasks.front_mut() else { continue };
-            pieces.push(piece(*id, load, allowance, size_of(bank) as u64));
+            let piece = piece(*id, load, allowance, size_of(bank) as u64);
+            // What is left of the slice is for its repairs, so that neither it nor the next bank waits for a rest.
+            let only_repairs = piece.changes.is_empty() && piece.chosen.is_empty();
+            pieces.push(piece);
+            if only_repairs {
+                break;
+            }
         }
         pieces
     }

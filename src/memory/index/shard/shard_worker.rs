@@ -286,7 +286,7 @@ impl ShardWorker {
             ShardCommand::Profile(probe, reply) => self.ask(probe.bank, BankProbe::Profile(Arc::new(probe)), reply),
             ShardCommand::Footprint(bank, reply) => self.wait_for_loads(Some(bank), reply),
             ShardCommand::Barrier(reply) => self.wait_for_loads(None, reply),
-            ShardCommand::Panic => panic!("a test asked for it"),
+            ShardCommand::Panic => panic!("the shard is to be made again"),
         }
     }
 
