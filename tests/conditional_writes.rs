@@ -130,7 +130,9 @@ fn of_two_writers_that_race_for_a_version_exactly_one_wins() {
         let race = |writer: &str| {
             let record = with(turn("1", &format!("{writer} {version}")), json!({ "expected_version": version }));
             start.wait();
-            put(&service, &json!({ "turns": [record] }))
+            let (status, said) = put_one(&service, &record);
+            // Whoever is refused and asks, too, is told what stands.
+            (status, said, held(&service)["1"].clone())
         };
         let [one, two] = std::thread::scope(|scope| {
             ["one", "two"].map(|writer| scope.spawn(move || race(writer))).map(|thread| thread.join().unwrap())
@@ -138,6 +140,7 @@ fn of_two_writers_that_race_for_a_version_exactly_one_wins() {
         let (won, lost) = if one.0 == 200 { (one, two) } else { (two, one) };
         assert_eq!((won.0, lost.0), (200, 409), "version {version}: {won:?} {lost:?}");
         assert_eq!((&won.1["versions"]["1"], &lost.1["version"]), (&json!(version + 1), &json!(version + 1)));
+        assert_eq!(won.2, lost.2, "version {version}");
     }
     // All get a version of their own.
     let chosen: Vec<u64> = std::thread::scope(|scope| {

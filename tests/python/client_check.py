@@ -33,6 +33,8 @@ from ripplemem import (  # noqa: E402
     call_tool,
     read_context,
 )
+from ripplemem.adapters import Access, History  # noqa: E402
+from ripplemem.forms import HeldTurns  # noqa: E402
 
 ZONE = timezone(timedelta(hours=1))
 TURNS = [
@@ -483,6 +485,20 @@ def retries(_url, _token):
     server.shutdown()
 
 
+def histories(_url, _token):
+    """A history whose head another writer has begun, and no list has yet, goes on under that head."""
+    empty = HeldTurns((), False, None)
+    for version, next_head in ((1, 0), (0, 1)):
+        history = History(Access(bank="b"), "s")
+        heads = history._head_ids
+        steps = history.add(lambda name, time, _: Turn(name, "Ann", "x", time), 1)
+        assert next(steps).path == "/v1/turns/list"
+        assert steps.send(empty).body["turns"][-1]["turn"] == heads[0]
+        assert steps.throw(ConflictError("another version stands", heads[0], version)).path == "/v1/turns/list"
+        # Version 0: the head was forgotten for good.
+        assert steps.send(empty).body["turns"][-1]["turn"] == heads[next_head]
+
+
 def follows(url, token):
     """A service that names the holder of a bank is left for it, once a call."""
     seen = []
@@ -582,7 +598,7 @@ def matches_the_document(_url, _token):
 
 def main():
     url, check, *token = sys.argv[1:]
-    checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, follows, denied]
+    checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, histories, follows, denied]
     checks += [records, names, past, events, circumstances, line_breaks, half_characters, matches_the_document]
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)

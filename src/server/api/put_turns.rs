@@ -126,11 +126,17 @@ impl MemoryApi {
         self.said_of(written, wait).await
     }
 
-    /// What became of written records, once the verdicts are known and, within `wait`, answers reflect them.
+    /// What became of written records, once the verdicts are known and, within `wait`, answers reflect what lies in the
+    /// log up to them.
     async fn said_of(&self, written: WrittenRecords, wait: Duration) -> Result<PutTurnsResponse, ApiProblem> {
         let WrittenRecords { position, count, said, watched, watch, verdicts } = written;
-        let verdicts = self.verdicts(verdicts, wait).await?;
+        let verdicts = match self.verdicts(verdicts, wait).await {
+            Err(problem) if problem.code != ProblemCode::Conflict => return Err(problem),
+            decided => decided,
+        };
+        // Also after a conflict: its caller reads next what stands, and what refused the write lies before it in the log.
         let reflected = self.reflects(&position, wait).await;
+        let verdicts = verdicts?;
         let stale_versions = watch.map(|watch| watch.stale()).unwrap_or_default();
         let (mut versions, mut stale) = (BTreeMap::new(), Vec::new());
         let outdated = watched.into_iter().zip(stale_versions).filter(|(_, is_stale)| *is_stale);

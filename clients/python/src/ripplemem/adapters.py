@@ -583,8 +583,10 @@ class History:
                 # The connection may have broken off after the service wrote it.
                 if head is not None and head.nonce == after.nonce:
                     return len(turns)
-                # Whoever forgot all turns of the session forgot its head, and an id that was forgotten stays so.
-                if head is None and error.turn == self._head_ids[self._at] and self._at + 1 < len(self._head_ids):
+                # Whoever forgot all turns of the session forgot its head, and an id that was forgotten stays so: then no
+                # version of it stands. A head that another writer has just begun has one, and may not be listed yet.
+                gone = head is None and error.turn == self._head_ids[self._at] and error.version == 0
+                if gone and self._at + 1 < len(self._head_ids):
                     self._at += 1
         raise RippleMemError(f"session {self.session!r} is written by too many at once; try again", "conflict", 409)
 
