@@ -250,6 +250,11 @@ fn entries_go_from_where_they_came() {
     let installed = install();
     assert!(installed.status.success(), "{installed:?}");
     assert!(fs::read_to_string(&settings).unwrap().contains("agents hook"));
+    // The service looks for transcripts there, too, also after an installation in a shell that does not say where.
+    assert!(run(home.path(), &["agents", "install", "codex", "--yes"]).status.success());
+    let service = fs::read(home.path().join(".local/share/ripplemem/agents/service.json")).unwrap();
+    let service: Value = serde_json::from_slice(&service).unwrap();
+    assert_eq!(service["variables"], json!({ "CLAUDE_CONFIG_DIR": elsewhere }));
     let removed = run(home.path(), &["agents", "remove", "claude-code", "--yes"]);
     assert!(removed.status.success(), "{removed:?}");
     assert_eq!(fs::read_to_string(&settings).unwrap(), "{}\n");

@@ -111,7 +111,7 @@ impl ServicePlan {
         let pipeline = pipeline_or_defaults(Some(&places.pipeline()))?;
         let old = ServiceFile::read(places);
         let token = match &old {
-            Some(old) if is_valid_token(places)? => old.token.clone(),
+            Some(old) if TokenFile::read(&places.tokens())?.holds(&old.token) => old.token.clone(),
             _ => self.new_token()?,
         };
         let mut service = ServiceFile::new(places, self.program.clone(), token, self.by_systemd);
@@ -119,13 +119,21 @@ impl ServicePlan {
         service.bank = bank_of(&pipeline);
         if let Some(old) = &old {
             service.deadline_ms = old.deadline_ms;
+            // This call may be for another program, in a shell that does not know where the first one keeps its files.
+            let mut variables = old.variables.clone();
+            variables.append(&mut service.variables);
+            service.variables = variables;
         }
         if old.as_ref() != Some(&service) {
             let text = serde_json::to_string_pretty(&service)?;
             written(&places.service_file(), &format!("{text}\n"))?;
         }
+        if !self.by_systemd && old.is_some_and(|old| old.variables != service.variables) {
+            // The next hook starts it, with the variables that are new.
+            end(places)?;
+        }
         if self.by_systemd {
-            let unit = systemd_unit::text(&self.program);
+            let unit = systemd_unit::text(&self.program, &service.variables);
             let is_new = fs::read_to_string(places.unit()).ok().as_deref() != Some(&unit);
             if is_new {
                 written(&places.unit(), &unit)?;
@@ -181,11 +189,6 @@ impl ServicePlan {
 fn bank_of(pipeline: &Pipeline) -> String {
     let source = pipeline.live.iter().find(|source| source.platform == ChatPlatform::Transcripts);
     source.map(|source| source.bank.clone()).unwrap_or_default()
-}
-
-fn is_valid_token(places: &AgentPlaces) -> Result<bool> {
-    let tokens = TokenFile::read(&places.tokens())?;
-    Ok(tokens.grants().iter().any(|grant| grant.name.starts_with(TOKEN) && grant.revoked.is_none()))
 }
 
 fn toml_text(text: &str) -> String {

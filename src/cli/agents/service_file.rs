@@ -3,11 +3,24 @@
 //! In: what `install` decided. Out: a file that only its owner may read, since a token is in it. The address is in the
 //! directory of the memory, where the service writes it at each start.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::places::AgentPlaces;
+
+/// Variables that say where the models are and where programs keep their files. Neither systemd nor most programs pass
+/// on those of a user's shell.
+const VARIABLES: [&str; 8] = [
+    "RIPPLEMEM_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "GEMINI_CLI_HOME",
+    "PI_CODING_AGENT_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
 
 /// How long a hook may take, in milliseconds, from its start to its answer.
 const DEADLINE_MS: u64 = 300;
@@ -25,9 +38,9 @@ pub(super) struct ServiceFile {
     pub(super) token: String,
     /// Our program.
     pub(super) program: PathBuf,
-    /// Where the models are, if `RIPPLEMEM_HOME` said so: programs start their servers without most variables.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) models: Option<PathBuf>,
+    /// The environment variables that the service is started with, beside those of whoever starts it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) variables: BTreeMap<String, String>,
     /// Whether systemd starts the service; else the first hook does.
     pub(super) by_systemd: bool,
     /// How long a hook may take, in milliseconds.
@@ -37,6 +50,10 @@ pub(super) struct ServiceFile {
 
 fn deadline_ms() -> u64 {
     DEADLINE_MS
+}
+
+fn is_path(value: &String) -> bool {
+    !value.is_empty() && !value.contains(char::is_control)
 }
 
 impl ServiceFile {
@@ -61,7 +78,10 @@ impl ServiceFile {
             bank: String::new(),
             token,
             program,
-            models: std::env::var_os("RIPPLEMEM_HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            variables: VARIABLES
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok().filter(is_path)?)))
+                .collect(),
             by_systemd,
             deadline_ms: DEADLINE_MS,
         }

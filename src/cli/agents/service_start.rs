@@ -28,10 +28,7 @@ pub(super) fn start_service(places: &AgentPlaces, service: &ServiceFile) {
     // A service that runs and does not answer yet writes into it.
     let Ok(log) = fs::File::options().create(true).append(true).open(places.service_log()) else { return };
     let mut command = Command::new(&service.program);
-    command.args(["agents", "serve", "--detach"]).current_dir(&places.home);
-    if let Some(models) = &service.models {
-        command.env("RIPPLEMEM_HOME", models);
-    }
+    command.args(["agents", "serve", "--detach"]).current_dir(&places.home).envs(&service.variables);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // A service that cannot be started is away at the next prompt, too, and `doctor` says why.
     drop(command.spawn());

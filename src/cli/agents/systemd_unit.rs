@@ -4,6 +4,7 @@
 //! systemd. Only the user's own systemd is called, never the system's.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     process::{Command, Stdio},
@@ -20,20 +21,24 @@ pub(super) fn is_here() -> bool {
     cfg!(target_os = "linux") && run.is_some_and(|run| Path::new(&run).join("systemd/private").exists())
 }
 
-/// The unit.
-pub(super) fn text(program: &Path) -> String {
-    let program = program.display().to_string().replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"");
-    // Where the models are, if not in one of the usual places.
-    let models = std::env::var("RIPPLEMEM_HOME").map(|home| format!("Environment=\"RIPPLEMEM_HOME={home}\"\n"));
-    let models = models.unwrap_or_default();
+/// The unit, which runs the program with these environment variables.
+pub(super) fn text(program: &Path, variables: &BTreeMap<String, String>) -> String {
+    let program = quoted(&program.display().to_string());
+    let lines = variables.iter().map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))));
+    let variables: String = lines.collect();
     format!(
         "# Written by `ripplemem agents install`, taken away by `ripplemem agents remove`.\n\
          [Unit]\nDescription=RippleMem, the memory of coding agents\n\n\
-         [Service]\nType=notify\nExecStart=\"{program}\" agents serve\n{models}\
+         [Service]\nType=notify\nExecStart={program} agents serve\n{variables}\
          # It ends by itself when its program was replaced.\nRestart=always\nRestartSec=2\n\
          TimeoutStartSec=infinity\nTimeoutStopSec=60\nUMask=0077\n\n\
          [Install]\nWantedBy=default.target\n"
     )
+}
+
+/// A word of a unit.
+fn quoted(word: &str) -> String {
+    format!("\"{}\"", word.replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Starts the unit now and at each login.
@@ -72,4 +77,17 @@ fn call(arguments: &[&str]) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "systemctl --user {}: {}", arguments.join(" "), said.trim());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_has_the_variables_as_systemd_reads_them() {
+        let variables = [("CODEX_HOME".to_owned(), "/a b/50%\\\"c\"".to_owned())].into();
+        let unit = text(Path::new("/opt/ripple mem"), &variables);
+        assert!(unit.contains("\nExecStart=\"/opt/ripple mem\" agents serve\n"), "{unit}");
+        assert!(unit.contains("\nEnvironment=\"CODEX_HOME=/a b/50%%\\\\\\\"c\\\"\"\n"), "{unit}");
+    }
 }

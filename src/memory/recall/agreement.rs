@@ -3,7 +3,7 @@
 //! In: the question as read, and the parts of its bank as the first hop scored them. Out: the probability that the
 //! memory supports an answer. A question may ask about one person what another person said; its topic is then in the
 //! memory, but its answer is not. So the statements of the named person are compared with those of the others. A part
-//! that asks is no statement: it names a thing without saying anything about it. A restated unit counts for the persons
+//! that only asks is no statement: it names a thing without saying anything about it. A restated unit counts for the persons
 //! among its cues, not for its speaker. If a question names nobody, two things count: whether the best parts together
 //! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions count
 //! too, because people ask an assistant. A task does not need its answer in the memory. Sends no probe.
@@ -25,6 +25,7 @@ use crate::{
     language::{
         question::{ParsedQuestion, QuestionType},
         replies::leaves_words_out,
+        sentences,
     },
 };
 use types::model::{Interval, canonical_name};
@@ -35,6 +36,8 @@ const CLOSENESS: f64 = 0.25;
 const FEW: usize = 3;
 /// Statements are searched for among this many of the best parts.
 const MAX_PARTS: usize = 80;
+/// A part that ends with a question states something, too, if another of its sentences has as many content words.
+const STATED_WORDS: usize = 3;
 /// The topics may lie in several parts, among this many of the best.
 const TOGETHER: usize = 10;
 
@@ -132,6 +135,15 @@ fn with_answered_topics(familiar: &FamiliarityResult) -> Option<FamiliarityResul
     Some(with)
 }
 
+/// Whether a part says something: of "My keys are in the drawer. Where are yours?" the first sentence does.
+fn states(part: &FamiliarPart) -> bool {
+    let says = |text: &str| {
+        let mut sentences = sentences::sentences(text).into_iter().filter_map(|range| text.get(range));
+        sentences.any(|sentence| !sentences::is_question(sentence) && sentences::has_content(sentence, STATED_WORDS))
+    };
+    !part.asks || part.unit.part(part.part).is_some_and(|body| says(body.text))
+}
+
 /// A part that is a whole turn.
 fn whole_turn(part: &FamiliarPart) -> Option<PartBody<'_>> {
     part.unit.part(part.part).filter(|body| body.range.is_none())
@@ -190,8 +202,8 @@ fn agreement_of_reading(
     sum += ABSENT * absent;
     let persons = others_than_only_person(question, persons, familiar);
     if let Some(named) = NamedPerson::of(question, &persons, familiar, no_names) {
-        let own = side(&|part| !part.asks && named.is_by_or_about(part));
-        let others = side(&|part| !part.asks && !named.is_by_or_about(part));
+        let own = side(&|part| states(part) && named.is_by_or_about(part));
+        let others = side(&|part| states(part) && !named.is_by_or_about(part));
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
         sum += SAID_OTHERWISE * absent * own.closeness;
         sum += when(asks_for == QuestionType::List, LIST) + when(asks_for == QuestionType::Inference, INFERENCE);
@@ -202,7 +214,7 @@ fn agreement_of_reading(
         } else {
             familiar.coverage(together.iter().fold(0, |held, part| held | part.topics))
         };
-        sum += FIT_OF_ALL * side(&|part| !part.asks).mean();
+        sum += FIT_OF_ALL * side(&states).mean();
         sum += TOPICS_TOGETHER * held_together;
         let asker = familiar.only_person.as_deref().filter(|_| question.is_in_first_person());
         if let Some(asker) = asker.map(|name| name_key(&canonical_name(name))) {

@@ -94,8 +94,12 @@ pub(super) fn fit_evidence(
         .collect();
     let given_up = spent.saturating_sub(taken_tokens).max(spent - spent / 4);
     let room = if taken_tokens == 0 { most_tokens } else { most_tokens.min(given_up) };
+    // The number of quotes whose sum is nearest to the room: with whole quotes alone, the evidence would give up more
+    // than was taken, half a quote on average.
+    let is_farther = |at: usize| ends[at].saturating_sub(room) > room - at.checked_sub(1).map_or(0, |last| ends[last]);
     let first_too_many = ends.iter().position(|end| *end > room);
-    quotes.truncate(first_too_many.unwrap_or(quotes.len()));
+    let kept = first_too_many.map_or(quotes.len(), |at| if taken_tokens == 0 || is_farther(at) { at } else { at + 1 });
+    quotes.truncate(kept);
     let mut note = unsupported;
     loop {
         let kept = quoted_units(&ranked, &quotes);

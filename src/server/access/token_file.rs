@@ -119,6 +119,13 @@ impl TokenFile {
         &self.grants
     }
 
+    /// Whether this secret is that of a token that was not revoked.
+    #[must_use]
+    pub fn holds(&self, secret: &str) -> bool {
+        let hash = hash(secret);
+        self.grants.iter().any(|grant| grant.revoked.is_none() && from_hex(&grant.sha256) == Some(hash))
+    }
+
     /// Adds a token to the file as it is now, and writes the file. The caller shows the token once.
     ///
     /// # Errors
