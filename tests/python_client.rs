@@ -23,8 +23,7 @@ fn a_program_remembers_asks_and_forgets_through_the_python_client() {
         return;
     };
     let names = ["each_call", "many_turns", "asynchronous", "following", "problems", "retries", "follows"];
-    let more =
-        ["records", "names", "past", "events", "circumstances", "line_breaks", "half_characters", "histories"];
+    let more = ["records", "names", "past", "events", "circumstances", "line_breaks", "half_characters", "histories"];
     for name in names.into_iter().chain(more).chain(["matches_the_document"]) {
         let home = tempfile::tempdir().unwrap();
         let settings = match name {

@@ -3,9 +3,11 @@
 //! In: the question as read, and the parts of its bank as the first hop scored them. Out: the probability that the
 //! memory supports an answer. A question may ask about one person what another person said; its topic is then in the
 //! memory, but its answer is not. So the statements of the named person are compared with those of the others. A part
-//! that only asks is no statement: it names a thing without saying anything about it. A restated unit counts for the persons
-//! among its cues, not for its speaker. If a question names nobody, two things count: whether the best parts together
-//! hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions count
+//! that asks is no statement: it names a thing without saying anything about it. What others say of the named person by
+//! name counts as that person's, and so does, where "I" asks, what an assistant says. A restated unit counts for the
+//! persons among its cues, not for its speaker.
+//!
+//! If a question names nobody, two things count: whether the best parts together hold its topics, and whether the asker, if the bank's only person, speaks of them. There the asker's questions count
 //! too, because people ask an assistant. A task does not need its answer in the memory. Sends no probe.
 //!
 //! Nothing supports a question about a person who neither speaks nor is named in the bank. A reply that leaves words
@@ -23,12 +25,12 @@
 use crate::{
     index::{FamiliarPart, FamiliarityResult, PartBody, QuestionTopic, name_key},
     language::{
+        named_in_talk::speaks_of,
         question::{ParsedQuestion, QuestionType},
         replies::leaves_words_out,
-        sentences,
     },
 };
-use types::model::{Interval, canonical_name};
+use types::model::{Interval, SpeakerKind, canonical_name};
 
 /// What a closeness of 1 adds to a statement's fit. The rest of the fit is its share of the topics.
 const CLOSENESS: f64 = 0.25;
@@ -36,8 +38,6 @@ const CLOSENESS: f64 = 0.25;
 const FEW: usize = 3;
 /// Statements are searched for among this many of the best parts.
 const MAX_PARTS: usize = 80;
-/// A part that ends with a question states something, too, if another of its sentences has as many content words.
-const STATED_WORDS: usize = 3;
 /// The topics may lie in several parts, among this many of the best.
 const TOGETHER: usize = 10;
 
@@ -135,13 +135,8 @@ fn with_answered_topics(familiar: &FamiliarityResult) -> Option<FamiliarityResul
     Some(with)
 }
 
-/// Whether a part says something: of "My keys are in the drawer. Where are yours?" the first sentence does.
-fn states(part: &FamiliarPart) -> bool {
-    let says = |text: &str| {
-        let mut sentences = sentences::sentences(text).into_iter().filter_map(|range| text.get(range));
-        sentences.any(|sentence| !sentences::is_question(sentence) && sentences::has_content(sentence, STATED_WORDS))
-    };
-    !part.asks || part.unit.part(part.part).is_some_and(|body| says(body.text))
+fn is_by_assistant(part: &FamiliarPart) -> bool {
+    part.unit.part(part.part).is_some_and(|body| body.kind == Some(SpeakerKind::Assistant))
 }
 
 /// A part that is a whole turn.
@@ -202,8 +197,12 @@ fn agreement_of_reading(
     sum += ABSENT * absent;
     let persons = others_than_only_person(question, persons, familiar);
     if let Some(named) = NamedPerson::of(question, &persons, familiar, no_names) {
-        let own = side(&|part| states(part) && named.is_by_or_about(part));
-        let others = side(&|part| states(part) && !named.is_by_or_about(part));
+        // What an assistant says, it says to whoever asks.
+        let asker = question.question().asker.as_deref().filter(|_| question.is_in_first_person());
+        let to_asker = asker.is_some_and(|asker| named.has(name_key(&canonical_name(asker))));
+        let is_own = |part: &FamiliarPart| named.is_by_or_about(part) || to_asker && is_by_assistant(part);
+        let own = side(&|part| !part.asks && is_own(part));
+        let others = side(&|part| !part.asks && !is_own(part));
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
         sum += SAID_OTHERWISE * absent * own.closeness;
         sum += when(asks_for == QuestionType::List, LIST) + when(asks_for == QuestionType::Inference, INFERENCE);
@@ -214,7 +213,7 @@ fn agreement_of_reading(
         } else {
             familiar.coverage(together.iter().fold(0, |held, part| held | part.topics))
         };
-        sum += FIT_OF_ALL * side(&states).mean();
+        sum += FIT_OF_ALL * side(&|part| !part.asks).mean();
         sum += TOPICS_TOGETHER * held_together;
         let asker = familiar.only_person.as_deref().filter(|_| question.is_in_first_person());
         if let Some(asker) = asker.map(|name| name_key(&canonical_name(name))) {
@@ -274,10 +273,17 @@ impl NamedPerson {
         (!names.is_empty()).then_some(Self(names))
     }
 
-    /// Whether a part is this person's words, or a restatement about this person.
+    /// Whether this is the key of one of the person's names.
+    fn has(&self, key: u64) -> bool {
+        self.0.iter().flatten().any(|own| *own == key)
+    }
+
+    /// Whether a part is this person's words, or speaks of this person by name.
     fn is_by_or_about(&self, part: &FamiliarPart) -> bool {
         if !part.restated {
-            return self.0.contains(&part.speaker);
+            let is_own_name = |word: &str| self.has(name_key(&word.to_lowercase()));
+            let is_about = || part.unit.part(part.part).is_some_and(|body| speaks_of(body.text, is_own_name));
+            return self.0.contains(&part.speaker) || is_about();
         }
         part.unit.participants().map(name_key).any(|person| self.0.iter().any(|name| name.contains(&person)))
     }
@@ -326,14 +332,22 @@ mod tests {
 
     /// A part of a speaker that asks or states, with its coverage and cosine.
     fn part(id: u64, speaker: &str, asks: bool, coverage: f64, cosine: f64) -> FamiliarPart {
+        part_saying("words", None, (id, speaker, asks, coverage, cosine))
+    }
+
+    fn part_saying(
+        text: &str,
+        kind: Option<SpeakerKind>,
+        (id, speaker, asks, coverage, cosine): (u64, &str, bool, f64, f64),
+    ) -> FamiliarPart {
         let made = candidate(id, "said: words", "2024-01-01T00:00:00Z").unit;
         let one = PartFields {
             turn: "t".to_owned(),
             ordinal: 0,
             speaker: speaker.to_owned(),
-            kind: None,
+            kind,
             said_at: made.said_at,
-            text: "words".to_owned(),
+            text: text.to_owned(),
             range: None,
             marks: TextFeatures { asks, ..TextFeatures::default() },
         };
@@ -362,6 +376,35 @@ mod tests {
     }
 
     const QUESTION: &str = "What did Ines paint in the harbour?";
+
+    #[test]
+    fn what_others_say_of_a_person_by_name_counts_as_hers() {
+        let said = |text: &str| {
+            let of_ines = part(2, "Ines", false, 0.0, 0.1);
+            of(QUESTION, &[part_saying(text, None, (1, "Omar", false, 1.0, 0.5)), of_ines])
+        };
+        let (of_her, to_her) = (said("Ines painted the ferry."), said("Thanks, Ines! I painted the ferry."));
+        assert!(of_her > 0.5 && to_her < 0.2, "{of_her} {to_her}");
+    }
+
+    #[test]
+    fn what_an_assistant_says_is_said_to_whoever_asks() {
+        let by = |kind: Option<SpeakerKind>| {
+            let mut question = Question::new(Bank::parse("b").unwrap(), "How should I send the letter?");
+            question.asker = Some("Ines".to_owned());
+            let read = parse_question(&question).unwrap();
+            let told = part_saying("By registered mail.", kind, (1, "Other", false, 1.0, 0.5));
+            let best = vec![told, part(2, "Ines", false, 0.0, 0.1), part(3, "Omar", false, 0.0, 0.1)];
+            let topics = vec![
+                QuestionTopic { word: "letter".to_owned(), parts: 1, rarity: 1.0, is_name: false };
+                TOPICS_OF_TESTS
+            ];
+            let familiar = FamiliarityResult { best, topics, parts_total: 3, ..FamiliarityResult::default() };
+            agreement(&read, &["ines".to_owned()], &familiar, &|cosine| cosine)
+        };
+        let (assistant, person) = (by(Some(SpeakerKind::Assistant)), by(None));
+        assert!(assistant > 0.5 && person < 0.2, "{assistant} {person}");
+    }
 
     #[test]
     fn what_was_said_then_supports_a_question_about_nothing_but_a_time() {

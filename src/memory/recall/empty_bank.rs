@@ -31,7 +31,7 @@ pub fn empty_bank_evidence(
         Vec::new(),
         &super::PartShares::of(&FamiliarityResult::default()),
         (&FamiliarityResult::default(), &[]),
-        (settings.stop.most_tokens, 0),
+        token_budget::ContextRoom { most: settings.stop.most_tokens, usual: settings.budget_tokens, taken: 0 },
         token_budget::ContextNotes { unsupported: Some(&reason), ..Default::default() },
     );
     let trace = Trace {

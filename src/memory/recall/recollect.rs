@@ -21,7 +21,7 @@ use super::{
     reranker::Reranker,
     speaker_shares,
     standing_instructions::{StandingSection, asker_profile},
-    token_budget::{self, BudgetedEvidence, ContextNotes},
+    token_budget::{self, BudgetedEvidence, ContextNotes, ContextRoom},
     unknown_asker,
     walk_trace::walk_trace,
 };
@@ -182,12 +182,12 @@ pub(super) fn recollection<'q>(
         unsupported: unsupported.as_deref(),
         remark: nothing.as_ref().map(|(reason, _)| reason.as_str()).filter(|_| unsupported.is_none()),
     };
-    let most_tokens = settings.stop.most_tokens;
+    let room = ContextRoom { most: settings.stop.most_tokens, usual: settings.budget_tokens, taken: standing.tokens };
     let BudgetedEvidence { ranked, context, tokens, superseding } = token_budget::fit_evidence(
         assembled,
         &first.impressions,
         (&first.familiar, first.chosen.quoted()),
-        (most_tokens, standing.tokens),
+        room,
         notes,
     );
     let (context, tokens) = standing.behind(context, tokens);

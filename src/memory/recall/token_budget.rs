@@ -51,13 +51,32 @@ pub(super) struct ContextNotes<'n> {
     pub(super) later: Option<&'n LaterWords<'n>>,
 }
 
-/// The evidence within `most_tokens`, of which other sections of the context have taken some: the evidence gives up as
-/// many, but no more than a quarter of what it would have.
+/// The tokens of a context.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ContextRoom {
+    /// The most it may have.
+    pub(super) most: usize,
+    /// What evidence has on average.
+    pub(super) usual: usize,
+    /// What other sections have taken.
+    pub(super) taken: usize,
+}
+
+impl ContextRoom {
+    /// What evidence of `spent` tokens keeps. It gives up what was taken, but no more than a quarter, and nothing where
+    /// it has less than half of the usual: a short answer would lose its only quotes.
+    fn kept(self, spent: usize) -> usize {
+        let given_up = self.taken.min(spent / 4).min(spent.saturating_sub(self.usual / 2));
+        spent - given_up
+    }
+}
+
+/// The evidence within the room of a context.
 pub(super) fn fit_evidence(
     ranked: Vec<RankedCandidate>,
     impressions: &PartShares,
     (familiar, chosen): (&FamiliarityResult, &[(usize, f64)]),
-    (most_tokens, taken_tokens): (usize, usize),
+    room: ContextRoom,
     notes: ContextNotes<'_>,
 ) -> BudgetedEvidence {
     let ContextNotes { unsupported, remark, later } = notes;
@@ -65,10 +84,9 @@ pub(super) fn fit_evidence(
     let later = later.unwrap_or(&none);
     let remark = remark.map(remark_line);
     // The line is left out where it would take the room of the evidence.
-    let remark = remark.filter(|line| token_count::count_tokens(line) * REMARK_DIVISOR <= most_tokens);
+    let remark = remark.filter(|line| token_count::count_tokens(line) * REMARK_DIVISOR <= room.most);
     let of_remark = remark.as_deref().map_or(0, |line| token_count::count_tokens(line) + 1);
-    let most = most_tokens;
-    let most_tokens = (most - of_remark).saturating_sub(taken_tokens);
+    let most_tokens = (room.most - of_remark).saturating_sub(room.taken);
     let mut quotes = quote_candidates(&ranked, impressions);
     let place = |at: usize| {
         let part = familiar.best.get(at)?;
@@ -92,14 +110,12 @@ pub(super) fn fit_evidence(
             spent
         })
         .collect();
-    let given_up = spent.saturating_sub(taken_tokens).max(spent - spent / 4);
-    let room = if taken_tokens == 0 { most_tokens } else { most_tokens.min(given_up) };
-    // The number of quotes whose sum is nearest to the room: with whole quotes alone, the evidence would give up more
-    // than was taken, half a quote on average.
-    let is_farther = |at: usize| ends[at].saturating_sub(room) > room - at.checked_sub(1).map_or(0, |last| ends[last]);
-    let first_too_many = ends.iter().position(|end| *end > room);
-    let kept = first_too_many.map_or(quotes.len(), |at| if taken_tokens == 0 || is_farther(at) { at } else { at + 1 });
-    quotes.truncate(kept);
+    let kept = room.kept(spent);
+    let first_too_many = ends.iter().position(|end| *end > kept.min(most_tokens)).unwrap_or(quotes.len());
+    // Where the sum with the next quote is nearer: else the evidence would give up half a quote more on average.
+    let before = first_too_many.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or_default();
+    let is_nearer = ends.get(first_too_many).is_some_and(|with| *with <= most_tokens && with - kept <= kept - before);
+    quotes.truncate(first_too_many + usize::from(is_nearer));
     let mut note = unsupported;
     loop {
         let kept = quoted_units(&ranked, &quotes);
@@ -118,7 +134,7 @@ pub(super) fn fit_evidence(
             .iter()
             .fold(context, |context, line| EvidenceContext { text: format!("{line}\n{}", context.text), ..context });
         let spent = if remark.is_some() { token_count::count_tokens(&context.text) } else { spent };
-        let tokens = ContextTokens { spent: spent as u32, most: most as u32, next };
+        let tokens = ContextTokens { spent: spent as u32, most: room.most as u32, next };
         let superseding = later.superseding(&quoted_turns(kept.iter().map(unit_quote)));
         return BudgetedEvidence { ranked: kept, context, tokens, superseding };
     }
@@ -261,12 +277,20 @@ mod tests {
         };
         let ranked = units.iter().enumerate().map(ranked).collect();
         let notes = ContextNotes { unsupported, ..ContextNotes::default() };
-        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), (most_tokens, 0), notes)
+        let room = ContextRoom { most: most_tokens, usual: 1_472, taken: 0 };
+        fit_evidence(ranked, &PartShares::of(&familiar), (&familiar, &[]), room, notes)
     }
 
     const FIRST: &str = "## 1 May 2024, 10:00\nAnn: The red kayak is in the boathouse.\n";
     const SAME_DAY: &str = "Bo: The ferry leaves at noon.\n";
     const NEXT_DAY: &str = "\n## 2 May 2024, 09:00\nBo: The ferry leaves at noon.\n";
+
+    #[test]
+    fn evidence_gives_up_what_was_taken_unless_it_is_short() {
+        let kept = |spent, taken| ContextRoom { most: 3_000, usual: 1_000, taken }.kept(spent);
+        assert_eq!([kept(2_000, 0), kept(2_000, 100), kept(2_000, 900)], [2_000, 1_900, 1_500]);
+        assert_eq!([kept(500, 100), kept(60, 40), kept(540, 100)], [500, 60, 500]);
+    }
 
     #[test]
     fn the_next_best_costs_what_it_would_add_and_its_heading_where_it_needs_one() {

@@ -64,7 +64,7 @@ pub(super) fn clause_starts(tokens: &[TextToken], end: usize, table: &PhraseTabl
 }
 
 /// The token behind the phrases that may stand in front of a statement.
-fn behind_openers(tokens: &[TextToken], start: usize, table: &PhraseTable) -> usize {
+pub(super) fn behind_openers(tokens: &[TextToken], start: usize, table: &PhraseTable) -> usize {
     let mut at = start;
     for _ in 0..MAX_OPENERS {
         let Some(words) = table.openers.iter().find(|words| begins_with(tokens, at, words)) else { break };

@@ -29,9 +29,10 @@ pub struct StatedSentence {
 #[must_use]
 pub fn explain_statements(turn: &Turn, otherwise: Language) -> Vec<StatedSentence> {
     let language = language_of(&turn.text, otherwise);
-    let table = PhraseTable::of(language);
     let found = find_statements(turn, language, true);
-    let own = table.map(|table| own_lines(&turn.text, table)).unwrap_or_default();
+    let language = found.first().map_or(language, |of| of.language);
+    let table = PhraseTable::of(language);
+    let own = table.map(|table| own_lines(&turn.text, language, table)).unwrap_or_default();
     let is_person = turn.speaker_kind().is_none_or(|kind| kind == SpeakerKind::Person);
     let (mut out, mut at) = (Vec::new(), 0);
     for line in turn.text.split_inclusive('\n') {

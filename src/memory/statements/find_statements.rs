@@ -13,13 +13,14 @@ use super::{
     text_tokens::{TextToken, text_tokens},
 };
 use crate::language::{
+    multilingual::{LanguageDetection, told},
     sentences::{is_question, sentences},
     times::{find_periods, find_times_in},
 };
 use types::model::{Language, RecordStatements, SpeakerKind, Statement, StatementKind, Turn, WindowTurn};
 
 /// Name and version of the rules, as a record states it.
-const RULES: &str = "statements/1";
+const RULES: &str = "statements/2";
 
 /// The most statements of a turn, and the longest sentence in bytes.
 const MAX_STATEMENTS: usize = 32;
@@ -53,13 +54,23 @@ pub fn record_statements(
     RecordStatements { by: RULES.to_owned(), found: said.flat_map(of_turn).collect() }
 }
 
-/// The statements of a turn, with the ordinal 0. `addressed`: whether an assistant is spoken to, so that an order may be meant for it.
+/// The statements of a turn, with the ordinal 0. `language` is that of what was said before; a turn that shows none of
+/// its own ("Vivo en Bilbao.") may be in another. `addressed`: whether an assistant is spoken to, so that an order may
+/// be meant for it.
 #[must_use]
 pub fn find_statements(turn: &Turn, language: Language, addressed: bool) -> Vec<Statement> {
+    let shows_none = told(&turn.text) == LanguageDetection::Nothing;
+    let others = PhraseTable::languages().filter(|other| shows_none && *other != language);
+    let mut found = std::iter::once(language).chain(others).map(|language| statements_in(turn, language, addressed));
+    found.find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// The statements of a turn in a language.
+fn statements_in(turn: &Turn, language: Language, addressed: bool) -> Vec<Statement> {
     let is_person = turn.speaker_kind().is_none_or(|kind| kind == SpeakerKind::Person);
     let Some(table) = PhraseTable::of(language).filter(|_| is_person) else { return Vec::new() };
     let mut found = Vec::new();
-    for range in own_lines(&turn.text, table) {
+    for range in own_lines(&turn.text, language, table) {
         let line = turn.text.get(range).unwrap_or_default();
         LineReader { turn, language, addressed, table, line }.read(&mut found);
     }

@@ -1,17 +1,25 @@
 //! The lines of a turn that its speaker says in their own words.
 //!
 //! In: the text of a turn. Out: byte ranges of lines without code, tables, quoted lines, the lines of a transcript, and
-//! everything behind the mark of a forwarded message or a pasted text. A very long text is a document: it has none.
+//! everything behind the mark of a forwarded message or a pasted text, or behind a request to work on a text
+//! ("Proofread this. …"). A very long text is a document: it has none.
 
 use std::ops::Range;
 
-use super::phrase_table::PhraseTable;
+use super::{
+    clauses::behind_openers,
+    phrase_pattern::begins_with,
+    phrase_table::PhraseTable,
+    text_tokens::{TextToken, text_tokens},
+};
+use crate::language::sentences::sentences;
+use types::model::Language;
 
 /// A longer text, in bytes, is a document that was pasted, not something that a person typed.
 const MAX_TYPED_BYTES: usize = 4_000;
 
 /// The ranges of the speaker's own lines, without marks of a list in front.
-pub(super) fn own_lines(text: &str, table: &PhraseTable) -> Vec<Range<usize>> {
+pub(super) fn own_lines(text: &str, language: Language, table: &PhraseTable) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
     if text.len() > MAX_TYPED_BYTES {
         return lines;
@@ -36,7 +44,7 @@ pub(super) fn own_lines(text: &str, table: &PhraseTable) -> Vec<Range<usize>> {
         if !is_last && introduces_paste(&lower, table) {
             break;
         }
-        if line.starts_with("    ") || line.starts_with('\t') || names_a_speaker(trimmed, table) {
+        if line.starts_with("    ") || line.starts_with('\t') {
             continue;
         }
         let body = trimmed.trim_start_matches(['-', '*', '+', '•', '#', ' ']);
@@ -50,9 +58,42 @@ pub(super) fn own_lines(text: &str, table: &PhraseTable) -> Vec<Range<usize>> {
             _ => body,
         };
         let end = start + line.trim_end().len();
-        lines.push(end - body.len()..end);
+        let range = end - body.len()..end;
+        if let Some(length) = own_length(body, language, table) {
+            lines.push(range.start..range.start + length);
+            break;
+        }
+        if !names_a_speaker(trimmed, table) {
+            lines.push(range);
+        }
     }
     lines
+}
+
+/// How much of a line is its speaker's own if the rest of the turn is a text that the speaker hands over.
+fn own_length(line: &str, language: Language, table: &PhraseTable) -> Option<usize> {
+    sentences(line).into_iter().find_map(|range| {
+        let sentence = line.get(range.clone())?;
+        let tokens = text_tokens(sentence, language);
+        let colon = tokens.iter().find(|token| matches!(token.lower.as_str(), ":" | "：")).map(|token| token.range.end);
+        let head = tokens.iter().take_while(|token| colon.is_none_or(|colon| token.range.end < colon)).count();
+        let has = |list: &[Vec<String>], at: usize| list.iter().any(|words| begins_with(&tokens, at, words));
+        let asked = behind_request(&tokens, table);
+        let presents = (0..head).any(|at| has(&table.presents, at));
+        let is_handed = has(&table.tasks, asked)
+            || presents && (0..head).any(|at| has(&table.handed, at))
+            || colon.is_some() && (presents || has(&table.texts, asked));
+        is_handed.then(|| range.start + colon.unwrap_or(sentence.len()))
+    })
+}
+
+/// The token behind "can you please" and what else stands before a request.
+fn behind_request(tokens: &[TextToken], table: &PhraseTable) -> usize {
+    let mut at = behind_openers(tokens, 0, table);
+    while let Some(words) = table.requests.iter().find(|words| begins_with(tokens, at, words)) {
+        at += words.len();
+    }
+    at
 }
 
 /// Whether what follows a line is somebody's text: "Here is the mail:".
@@ -74,19 +115,26 @@ fn names_a_speaker(line: &str, table: &PhraseTable) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use types::model::Language;
 
     #[test]
     fn what_others_said_is_left_out() {
         let table = PhraseTable::of(Language::En).expect("a table");
         let check = |text: &str, expected: &[&str]| {
-            let found: Vec<&str> = own_lines(text, table).into_iter().map(|line| &text[line]).collect();
+            let own = own_lines(text, Language::En, table);
+            let found: Vec<&str> = own.into_iter().map(|line| &text[line]).collect();
             assert_eq!(found, expected, "{text}");
         };
         check("Hi.\n> I live in Oslo.\nOk.", &["Hi.", "Ok."]);
         check("See:\n```\nalways use tabs\n```\nThanks", &["See:", "Thanks"]);
         check("Here is the mail:\nI live in Oslo.", &[]);
         check("Begin forwarded message:\nI live in Oslo.", &[]);
+        check("Ok. Proofread this. I live in Oslo.\nAnd in Rome.", &["Ok. Proofread this."]);
+        check("Can you please translate? I live in Oslo.", &["Can you please translate?"]);
+        check("Improve this letter: I live in Oslo.", &["Improve this letter:"]);
+        check("Write a poem that begins with: I live in Oslo.", &["Write a poem that begins with:"]);
+        check("The README says the following. Always use tabs.", &["The README says the following."]);
+        check("Here is the page: always use tabs.", &["Here is the page:"]);
+        check("I write a diary. My rule: always use tabs.", &["I write a diary. My rule: always use tabs."]);
         check("Ann: I live in Oslo.\nNote: I live in Rome.", &["Note: I live in Rome."]);
         check("- Always use tabs\n2. Never guess", &["Always use tabs", "Never guess"]);
         check("| I live | in Oslo |\n", &[]);

@@ -2,7 +2,8 @@
 //!
 //! In: a line of a table, such as `i @adv* prefer <object>`; tokens. Out: what stands in the gaps. Elements stand
 //! between spaces: words between `|`, `@NAME` for those of a macro, with `?` where they may be missing, `*` where they
-//! may be repeated, `+` where the object begins with them, and `=` where they belong to the subject.
+//! may be repeated, `+` where the object begins with them, `-` where they are what is replaced, and `=` where they
+//! belong to the subject.
 //! Gaps: `<object>`, `<old>` (what is replaced) and `<any>` take as few tokens as they can, but at
 //! least one, and up to the end if they are last; `<thing>` takes none to three words, `<name>` one to four capitals,
 //! `<number>` a number. `<any>` and `<thing>` never hold a mark other than a hyphen's or a quote's.
@@ -26,9 +27,21 @@ enum Gap {
     Number,
 }
 
+/// What words of a pattern are besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WordRole {
+    None,
+    /// The object begins with them.
+    Object,
+    /// They are what is replaced.
+    Old,
+    /// They belong to the subject.
+    Subject,
+}
+
 #[derive(Debug)]
 enum PatternElement {
-    Words { phrases: Vec<Vec<String>>, optional: bool, repeated: bool, opens: bool, names: bool },
+    Words { phrases: Vec<Vec<String>>, optional: bool, repeated: bool, role: WordRole },
     Gap(Gap),
 }
 
@@ -79,10 +92,15 @@ impl PhrasePattern {
                 continue;
             }
             let suffix =
-                element.chars().next_back().filter(|c| matches!(c, '?' | '*' | '+' | '=') && element.len() > 1);
+                element.chars().next_back().filter(|c| matches!(c, '?' | '*' | '+' | '-' | '=') && element.len() > 1);
             let body = suffix.map_or(element, |c| element.trim_end_matches(c));
-            let (optional, repeated, opens) =
-                (matches!(suffix, Some('?' | '*')), suffix == Some('*'), suffix == Some('+'));
+            let (optional, repeated) = (matches!(suffix, Some('?' | '*')), suffix == Some('*'));
+            let role = match suffix {
+                Some('+') => WordRole::Object,
+                Some('-') => WordRole::Old,
+                Some('=') => WordRole::Subject,
+                _ => WordRole::None,
+            };
             let mut phrases = Vec::new();
             for phrase in body.split('|') {
                 let words = match phrase.strip_prefix('@') {
@@ -92,7 +110,7 @@ impl PhrasePattern {
                 phrases.extend(words.split('|').map(|phrase| phrase_words(phrase, language)));
             }
             phrases.sort_by_key(|words| std::cmp::Reverse(words.len()));
-            elements.push(PatternElement::Words { phrases, optional, repeated, opens, names: suffix == Some('=') });
+            elements.push(PatternElement::Words { phrases, optional, repeated, role });
         }
         let begins = matches!(elements.first(), Some(PatternElement::Words { .. }));
         begins.then_some(Self { elements })
@@ -124,10 +142,11 @@ fn matched(elements: &[PatternElement], tokens: &[TextToken], at: usize, so_far:
         return Some(PatternMatch { object, end: at, ..so_far });
     };
     match element {
-        PatternElement::Words { phrases, optional, repeated, opens, names } => {
+        PatternElement::Words { phrases, optional, repeated, role } => {
             let most = if *repeated { MAX_REPEATED } else { 1 };
-            let so_far = PatternMatch { opened: so_far.opened.or_else(|| opens.then_some(at)), ..so_far };
-            words_matched((phrases, *names), most, (rest, tokens), at, &so_far)
+            let opens = || (*role == WordRole::Object).then_some(at);
+            let so_far = PatternMatch { opened: so_far.opened.or_else(opens), ..so_far };
+            words_matched((phrases, *role), most, (rest, tokens), at, &so_far)
                 .or_else(|| optional.then(|| matched(rest, tokens, at, so_far.clone()))?)
         }
         PatternElement::Gap(gap) => gap_matched(*gap, rest, tokens, at, &so_far),
@@ -135,7 +154,7 @@ fn matched(elements: &[PatternElement], tokens: &[TextToken], at: usize, so_far:
 }
 
 fn words_matched(
-    (phrases, names): (&[Vec<String>], bool),
+    (phrases, role): (&[Vec<String>], WordRole),
     most: usize,
     (rest, tokens): (&[PatternElement], &[TextToken]),
     at: usize,
@@ -148,10 +167,12 @@ fn words_matched(
         let mut with = so_far.clone();
         with.words.extend(at..at + words.len());
         let after = at + words.len();
-        if names {
-            with.subject = Some(with.subject.map_or(at, |subject| subject.start)..after);
+        match role {
+            WordRole::Subject => with.subject = Some(with.subject.map_or(at, |subject| subject.start)..after),
+            WordRole::Old => with.old = Some(at..after),
+            WordRole::None | WordRole::Object => {}
         }
-        words_matched((phrases, names), most - 1, (rest, tokens), after, &with)
+        words_matched((phrases, role), most - 1, (rest, tokens), after, &with)
             .or_else(|| matched(rest, tokens, after, with))
     })
 }
@@ -223,6 +244,7 @@ mod tests {
         check("i @adv* prefer <object>", "I really just prefer tea", Some("tea"), None);
         check("i @adv* prefer <object>", "I would prefer tea", None, None);
         check("use <object> instead_of <old>", "use tabs instead of spaces", Some("tabs"), Some("spaces"));
+        check("i'm no_longer a? vegan|baker-", "I'm no longer a baker", None, Some("baker"));
         check("use|take+ <object>", "use tabs now", Some("use tabs now"), None);
         check("i have two|a+ cats", "I have two cats", Some("two cats"), None);
         check("my name is <name>", "My name is Ann Lee and", Some("Ann Lee"), None);

@@ -7,7 +7,7 @@
 //!   a time), `valued` (only if the object begins with a capital or holds a number).
 //! - `opener`, `divider`, `asking`, `asking_end`, `break`, `stop`, `subject`: words by which `clauses` divides a sentence.
 //! - `doubt`, `report`, `irony`, `instead`, `changed`: words that `find_statements` reads.
-//! - `forward`, `paste`, `label`: what `own_words` reads.
+//! - `forward`, `paste`, `label`, `request`, `task`, `text`, `presents`, `handed`: what `own_words` reads.
 //! - `empty KIND-OR-RELATION WORDS`: objects that begin with these words say nothing that lasts.
 //!
 //! Words stand between `|`, those of one phrase between `_`. Out: the table of a language. Each is read once; a wrong
@@ -69,6 +69,16 @@ pub(super) struct PhraseTable {
     pub forwards: Vec<String>,
     pub pastes: Vec<String>,
     pub labels: Vec<String>,
+    /// What stands before a request: "can you", "please".
+    pub requests: Vec<Vec<String>>,
+    /// Requests to work on a text, which follows: "proofread", "make this sound".
+    pub tasks: Vec<Vec<String>>,
+    /// Requests for a text, which may follow behind a colon: "write a".
+    pub texts: Vec<Vec<String>>,
+    /// Words that present somebody's text, behind a colon or where a text is named, too: "here is", "says".
+    pub presents: Vec<Vec<String>>,
+    /// Texts that are presented: "page", "the following".
+    pub handed: Vec<Vec<String>>,
     /// By kind or relation, the beginnings of objects that say nothing that lasts.
     pub empty: Vec<(String, Vec<String>)>,
 }
@@ -90,6 +100,11 @@ impl PhraseTable {
     /// The table of a language; `None` if there is none.
     pub(super) fn of(language: Language) -> Option<&'static Self> {
         TABLES.get(&language)
+    }
+
+    /// The languages that have one.
+    pub(super) fn languages() -> impl Iterator<Item = Language> {
+        SOURCES.iter().map(|(language, _)| *language)
     }
 
     /// Reads a table; `wrong` is called with each line that has no meaning.
@@ -135,6 +150,11 @@ impl PhraseTable {
                     "subject" => table.subjects.extend(phrases(words, language)),
                     "report" => table.reports.extend(phrases(words, language)),
                     "changed" => table.changed.extend(phrases(words, language)),
+                    "request" => table.requests.extend(phrases(words, language)),
+                    "task" => table.tasks.extend(phrases(words, language)),
+                    "text" => table.texts.extend(phrases(words, language)),
+                    "presents" => table.presents.extend(phrases(words, language)),
+                    "handed" => table.handed.extend(phrases(words, language)),
                     "stop" => table.stops.extend(phrases(words, language)),
                     "doubt" => table.doubts.extend(phrases(words, language)),
                     "instead" => table.instead.extend(phrases(words, language)),

@@ -90,7 +90,7 @@ pub struct Statement {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordStatements {
-    /// What found them, with a version: `statements/1`.
+    /// What found them, with a version: `statements/2`.
     pub by: String,
     /// The statements, in the order of their turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

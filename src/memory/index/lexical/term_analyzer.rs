@@ -1,17 +1,20 @@
 //! Text to stems: the same for units and questions.
 //!
 //! In: text and its language. Out: its stems with their counts. Function words and fillers are left out; only a hash of
-//! each stem is kept. English is split by the rules of this file. Every other language, and text without spaces inside
-//! English text, is split by those of `language::multilingual`.
+//! each stem is kept. Irregular forms of English verbs have the stem of their base form. English is split by the rules
+//! of this file. Every other language, and text without spaces inside English text, is split by those of
+//! `language::multilingual`.
 
 use std::collections::BTreeMap;
 
 use tantivy::tokenizer::{
-    Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
+    Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer, Token, TokenFilter,
+    TokenStream, Tokenizer,
 };
 
 use crate::index::units::association_score::hash64;
 use crate::language::{
+    inflection::base_form,
     multilingual::{StemAnalyzer, is_unspaced},
     sentences::contentless_words,
 };
@@ -33,6 +36,55 @@ pub struct TermAnalyzer {
     others: StemAnalyzer,
 }
 
+/// Puts irregular forms of English verbs into their base form, as a stemmer does with regular ones.
+#[derive(Clone)]
+struct BaseForms;
+
+impl TokenFilter for BaseForms {
+    type Tokenizer<T: Tokenizer> = BaseFormTokenizer<T>;
+
+    fn transform<T: Tokenizer>(self, tokenizer: T) -> BaseFormTokenizer<T> {
+        BaseFormTokenizer { inner: tokenizer }
+    }
+}
+
+#[derive(Clone)]
+struct BaseFormTokenizer<T> {
+    inner: T,
+}
+
+impl<T: Tokenizer> Tokenizer for BaseFormTokenizer<T> {
+    type TokenStream<'a> = BaseFormStream<T::TokenStream<'a>>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
+        BaseFormStream { inner: self.inner.token_stream(text) }
+    }
+}
+
+struct BaseFormStream<T> {
+    inner: T,
+}
+
+impl<T: TokenStream> TokenStream for BaseFormStream<T> {
+    fn advance(&mut self) -> bool {
+        let advanced = self.inner.advance();
+        if let Some(base) = base_form(&self.inner.token().text).filter(|_| advanced) {
+            let token = self.inner.token_mut();
+            token.text.clear();
+            token.text.push_str(base);
+        }
+        advanced
+    }
+
+    fn token(&self) -> &Token {
+        self.inner.token()
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.inner.token_mut()
+    }
+}
+
 impl std::fmt::Debug for TermAnalyzer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Words")
@@ -45,6 +97,7 @@ impl Default for TermAnalyzer {
             .filter(RemoveLongFilter::limit(64))
             .filter(LowerCaser)
             .filter(StopWordFilter::remove(contentless_words().map(str::to_owned)))
+            .filter(BaseForms)
             .filter(Stemmer::new(Language::English));
         Self { english: chain.build(), others: StemAnalyzer::default() }
     }
@@ -162,6 +215,13 @@ mod tests {
         let mut words = TermAnalyzer::default();
         assert_eq!(words.count("we sailed to Zoë's café"), words.term_bag("we sailed to Zoë's café", TextLanguage::En));
         assert_eq!(words.term_bag("我们昨天去了北京大学", TextLanguage::Zh).slice().length(), 4);
+    }
+
+    #[test]
+    fn irregular_forms_of_a_verb_are_one_term() {
+        let mut words = TermAnalyzer::default();
+        assert_eq!(words.count("Ann bought a flute"), words.count("What does Ann buy? Flutes"));
+        assert_ne!(words.count("a rose"), words.count("a rise"), "a noun stays what it is");
     }
 
     #[test]

@@ -5,13 +5,11 @@
 //! question into the first person. Pure; it never reads the memory.
 //!
 //! `parsed_question` makes the value. `asked_time` and `day_ranges` read its time. `question_words`, `quoted_ranges`,
-//! `question_names`, `keywords`, `first_person`, `question_type`, `question_form`, `statement` and `inflection` each
-//! read one thing.
+//! `question_names`, `keywords`, `first_person`, `question_type`, `question_form` and `statement` each read one thing.
 
 mod asked_time;
 mod day_ranges;
 mod first_person;
-mod inflection;
 mod keywords;
 mod parsed_question;
 mod question_form;

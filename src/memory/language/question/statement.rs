@@ -5,7 +5,8 @@
 //! missing units than to other questions. It is built from the question's words; it does not name an answer, and it is
 //! not a question.
 
-use super::{inflection, question_words::is_auxiliary};
+use super::question_words::is_auxiliary;
+use crate::language::inflection;
 use crate::language::sentences::{is_function_word, sentence_case};
 
 /// The parts of a question in plain grammar.
