@@ -242,6 +242,7 @@ mod tests {
             ("named secret", "PASSWORD=\">plum pudding 9<\"".to_owned()),
             ("named secret", "{\\\"password\\\": \\\">plum pudding 9<\\\"}".to_owned()),
             ("named secret", "password='>plum pudding 9<'".to_owned()),
+            ("named secret", "client_secret=\">abc\\\"def99<\"".to_owned()),
             ("named secret", "DB_PASSWORD=>Xk,29dkq!zz<".to_owned()),
             ("named secret", "DB_PASSWORD=>Xk;29d'kq&zz<".to_owned()),
             ("named secret", "connect(password=>hunter22<, user=ines)".to_owned()),

@@ -130,7 +130,7 @@ impl SecretRule {
 }
 
 /// The value with which a text without blanks begins: to its end, or to the next assignment in a list, an escape or a
-/// tag. A mark that ends a sentence's part, and a bracket that is opened before it, are no part of it.
+/// tag. A mark that ends a part of a sentence, and a bracket that closes one before the value, are no part of it.
 fn value_in(run: &str) -> &str {
     let ends_at = |(at, mark): (usize, char)| {
         let behind = run.get(at + mark.len_utf8()..).unwrap_or_default();
@@ -145,17 +145,19 @@ fn value_in(run: &str) -> &str {
     let end = run.char_indices().find(|found| ends_at(*found)).map_or(run.len(), |(at, _)| at);
     let mut value = run.get(..end).unwrap_or(run);
     while let Some(last) = value.chars().next_back() {
-        let is_closed = |open| last_closes(last, open) && !value.contains(open);
-        if !matches!(last, ',' | ';' | '\'' | '`') && !['(', '[', '{'].into_iter().any(is_closed) {
+        let ends = match last {
+            ',' | ';' | '\'' | '`' => true,
+            ')' => !value.contains('('),
+            ']' => !value.contains('['),
+            '}' => !value.contains('{'),
+            _ => false,
+        };
+        if !ends {
             break;
         }
         value = value.get(..value.len() - last.len_utf8()).unwrap_or_default();
     }
     value
-}
-
-fn last_closes(last: char, open: char) -> bool {
-    matches!((open, last), ('(', ')') | ('[', ']') | ('{', '}'))
 }
 
 /// Whether a text begins with a name and the sign of an assignment.
