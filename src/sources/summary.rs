@@ -223,8 +223,14 @@ impl BankSummary {
         }
         let text = |name: &str| turn.metadata.as_ref()?.fields().get(name)?.as_str().map(str::to_owned);
         if let Some(program) = text("agent") {
-            if !turn.recall {
-                *self.given_up.entry(program.clone()).or_default() += turns;
+            // A copy that was kept in a fork may come behind the one that was given up.
+            if turn.recall && turns == 0 && seen.forget("given up", &turn.bank, &turn.turn) {
+                let given_up = self.given_up.entry(program.clone()).or_default();
+                *given_up = given_up.saturating_sub(1);
+                self.given_up.retain(|_, count| *count > 0);
+            }
+            if !turn.recall && seen.is_new("given up", &turn.bank, &turn.turn) {
+                *self.given_up.entry(program.clone()).or_default() += 1;
             }
             *self.programs.entry(program).or_default() += turns;
             if self.directory.is_none() {
@@ -285,13 +291,22 @@ struct SeenIds(HashSet<u64, BuildHasherDefault<IdentityHasher>>);
 
 impl SeenIds {
     fn is_new(&mut self, kind: &str, bank: &Bank, id: &str) -> bool {
+        self.0.insert(Self::hash(kind, bank, id))
+    }
+
+    /// Whether an id was seen; it is new again then.
+    fn forget(&mut self, kind: &str, bank: &Bank, id: &str) -> bool {
+        self.0.remove(&Self::hash(kind, bank, id))
+    }
+
+    fn hash(kind: &str, bank: &Bank, id: &str) -> u64 {
         let mut hash = blake3::Hasher::new();
         for part in [kind, bank.as_str(), id] {
             hash.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
         }
         let mut low = [0; 8];
         low.copy_from_slice(&hash.finalize().as_bytes()[..8]);
-        self.0.insert(u64::from_le_bytes(low))
+        u64::from_le_bytes(low)
     }
 
     fn is_edit(&mut self, turn: &Turn) -> bool {

@@ -7,7 +7,7 @@
 //! makes turns from what was found, and `chat_source` makes a [`super::TurnSource`] from a reader. `assigned_names`
 //! keeps the names that a live source has given. `routing` chooses which conversations are read and into which banks;
 //! `speaker_names` gives each account one name; `redaction` removes what must not be stored
-//! (`secret_rules` knows keys); `name_limits` keeps ids
+//! (`secret_rules` knows keys); `call_line` makes one line of an assistant's calls of tools; `name_limits` keeps ids
 //! within their limits. `export_tree` opens a file, a directory or an archive alike (`tarball` opens tar archives);
 //! `file_sample` reads its beginning; `json_elements` reads the values of a large JSON file one by one, and
 //! `json_files` those of several. `record_form` lists the fields of a format's records, `record_check` checks a record
@@ -18,6 +18,7 @@
 //! `time_ordered_reader` returns the messages oldest first, using `time_sorter`.
 
 mod assigned_names;
+mod call_line;
 mod chat_item;
 mod chat_reader;
 mod chat_source;

@@ -5,9 +5,9 @@
 //! these and e-mail addresses, card numbers with a correct check digit, and phone numbers. They can miss a secret that
 //! has none of these forms. `none` stands for no pattern.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
-use regex::{Captures, Regex};
+use regex::Regex;
 
 use super::secret_rules::SECRET_RULES;
 use crate::SourceError;
@@ -91,48 +91,50 @@ impl Redaction {
         let mut text = Cow::Borrowed(text);
         if self.finds_keys {
             let all = &*SECRET_RULES;
-            for rule in &all.rules {
-                let replace = |found: &Captures<'_>| {
-                    let [before, behind] = all.kept(rule, found)?;
-                    Some(format!("{before}{KEY_MARK}{behind}"))
-                };
-                replace_where(&mut text, &rule.regex, replace, |count| {
-                    *counts.entry(rule.kind.as_str()).or_default() += count;
-                });
+            for rule in all.rules.iter() {
+                if rule.may_match(&text) {
+                    let count = mask(&mut text, KEY_MARK, |text, from| all.next(rule, text, from));
+                    tell(counts, rule.kind.as_str(), count);
+                }
             }
         }
-        for pattern in &self.patterns {
-            let replace = |found: &Captures<'_>| {
-                let is_meant = found.get(0).is_some_and(|whole| (pattern.also)(whole.as_str()));
-                is_meant.then(|| pattern.mark.to_owned())
-            };
-            replace_where(&mut text, &pattern.regex, replace, |count| {
-                *counts.entry(pattern.mark).or_default() += count;
-            });
+        for RedactionPattern { regex, mark: sign, also } in &self.patterns {
+            let next = |text: &str, from| regex.find_at(text, from).map(|found| (found.range(), also(found.as_str())));
+            let count = mask(&mut text, sign, next);
+            tell(counts, sign, count);
         }
         text
     }
 }
 
-/// Replaces the matches for which `replace` gives a text, and tells their number if there is one.
-fn replace_where(
-    text: &mut Cow<'_, str>,
-    regex: &Regex,
-    replace: impl Fn(&Captures<'_>) -> Option<String>,
-    tell: impl FnOnce(u64),
-) {
-    let mut count = 0;
-    let replaced = regex.replace_all(text, |found: &Captures<'_>| match replace(found) {
-        Some(new) => {
-            count += 1;
-            new
-        }
-        None => found.get(0).map_or_else(String::new, |whole| whole.as_str().to_owned()),
-    });
+fn tell(counts: &mut BTreeMap<&'static str, u64>, kind: &'static str, count: u64) {
     if count > 0 {
-        *text = Cow::Owned(replaced.into_owned());
-        tell(count);
+        *counts.entry(kind).or_default() += count;
     }
+}
+
+/// Puts a mark in the place of what `next` finds in a text behind a place, where it says that it counts. Returns how
+/// often.
+fn mask(text: &mut Cow<'_, str>, mark: &str, next: impl Fn(&str, usize) -> Option<(Range<usize>, bool)>) -> u64 {
+    let (mut masked, mut copied, mut from, mut count) = (String::new(), 0, 0, 0);
+    while let Some((found, is_meant)) = next(text, from) {
+        if is_meant {
+            masked.push_str(text.get(copied..found.start).unwrap_or_default());
+            masked.push_str(mark);
+            copied = found.end;
+            count += 1;
+        }
+        // A pattern of the user may match nothing at a place.
+        from = if found.end > from { found.end } else { text.ceil_char_boundary(from + 1) };
+        if from >= text.len() {
+            break;
+        }
+    }
+    if count > 0 {
+        masked.push_str(text.get(copied..).unwrap_or_default());
+        *text = Cow::Owned(masked);
+    }
+    count
 }
 
 fn any(_: &str) -> bool {
@@ -237,6 +239,45 @@ mod tests {
             ("named secret", format!("//registry.example/:_authToken=>{}<", a(30))),
             ("named secret", format!("deploy --token >{}< now", a(20))),
             ("named secret", "curl -s -u mirela:>tide-4711< https://x.example".to_owned()),
+            ("named secret", "PASSWORD=\">plum pudding 9<\"".to_owned()),
+            ("named secret", "{\\\"password\\\": \\\">plum pudding 9<\\\"}".to_owned()),
+            ("named secret", "password='>plum pudding 9<'".to_owned()),
+            ("named secret", "client_secret=\">abc\\\"def99<\"".to_owned()),
+            ("named secret", "DB_PASSWORD=>Xk,29dkq!zz<".to_owned()),
+            ("named secret", "DB_PASSWORD=>Xk;29d'kq&zz<".to_owned()),
+            ("named secret", "connect(password=>hunter22<, user=ines)".to_owned()),
+            ("named secret", "connect(user=ines,password=>hunter22<)".to_owned()),
+            ("named secret", "user=ines;password=string;token=>hunter22<;x=1".to_owned()),
+            ("named secret", format!("SECRET_KEY_BASE=>{}<", drawn(64, HEX))),
+            ("named secret", format!("ALGOLIA_ADMIN_KEY=>{}<", drawn(32, HEX))),
+            ("named secret", "db_pass = >plumtree<".to_owned()),
+            ("named secret", "SMTP_PASS=>plumtree<".to_owned()),
+            ("named secret", "{\"pass\": \">plumtree<\"}".to_owned()),
+            ("named secret", "pass: >Hunter22x<".to_owned()),
+            ("named secret", "password: `>hunter22<`".to_owned()),
+            ("named secret", "**Password:** >hunter22<".to_owned()),
+            ("named secret", "passwort: >Birnbaum77<".to_owned()),
+            ("named secret", "Contraseña: >Manzana88<".to_owned()),
+            ("named secret", "mot de passe : >Prune55<".to_owned()),
+            ("named secret", "the password is >Tr33house99<".to_owned()),
+            ("named secret", format!("my api key is >{}<", a(32))),
+            ("named secret", "das Passwort ist `>Birnbaum77<`".to_owned()),
+            ("named secret", "machine x.example login ines password >plumtree<".to_owned()),
+            ("named secret", "sshpass -p >plumtree< ssh a".to_owned()),
+            ("named secret", "mysql -u root -p>plumtree< db".to_owned()),
+            ("named secret", "deploy --password \">plum pudding 9<\" now".to_owned()),
+            ("password in an address", "postgresql://ines:>p@ss<@host/db".to_owned()),
+            ("password in an address", "postgresql://ines:>pa/ss<@host/db".to_owned()),
+            ("Netlify token", format!("nfp_{}", a(40))),
+            ("Notion token", format!("secret_{}", a(43))),
+            ("Terraform token", format!("{}.atlasv1.{}", a(14), a(60))),
+            ("Bitbucket token", format!("ATBB{}", a(32))),
+            ("Mailchimp key", format!("{}-us12", drawn(32, HEX))),
+            ("Square or Facebook token", format!("EAAC{}", a(100))),
+            ("Square or Facebook token", format!("EAAA{}", a(60))),
+            ("Square or Facebook token", format!("sq0atp-{}", a(22))),
+            ("Dropbox token", format!("sl.{}", a(130))),
+            ("New Relic key", format!("NRAK-{}", drawn(27, UPPER))),
         ];
         let (redaction, mut wrong) = (Redaction::new(&["keys".to_owned()]).unwrap(), Vec::new());
         for (kind, text) in cases {
@@ -317,6 +358,23 @@ mod tests {
             "dckr_pat_ and dop_v1_ are prefixes".to_owned(),
             "AGE-SECRET-KEY- is a prefix".to_owned(),
             "https://www.example.org/login?next=/a&token_type=bearer".to_owned(),
+            "pwd: /home/ines/orchard, PWD=~/orchard; token: ./secrets/token".to_owned(),
+            "password: yes, password: unknown; the password is the same".to_owned(),
+            "PASSWORD=\"<your-password>\", PASSWORD=${PASSWORD}, password: ***, password: '********'".to_owned(),
+            "{\"password\": \"Enter your password\", \"reset\": \"Passwort vergessen\"}".to_owned(),
+            "password: 'Password is required'; token: 'a noun phrase'".to_owned(),
+            "password = input(\"Password: \") or die(\"bad thing\")".to_owned(),
+            "(token:string,secret:string) and connect(password=passwd,user=user)".to_owned(),
+            "the token is base64-encoded, the secret is out, the api key is required".to_owned(),
+            "the password is stored in src/store2.rs; token: `src/token2.rs`, password: `hashPassword`".to_owned(),
+            "2 tests pass: all good; compass: north9east; low_pass = 4000.0; bypass: enabled9x".to_owned(),
+            "mysql -p db and mysqldump --port 3306; sshpass -p $PASS".to_owned(),
+            "a machine that lets people login shows a password field".to_owned(),
+            "https://tide.example:8080/@scope/a and http://a.example:org/b@v1".to_owned(),
+            "ATBB and EAAA and nfp_ and sl.short and NRAK- are prefixes".to_owned(),
+            "signing_key: the_key_of_the_harbour, master_key = default".to_owned(),
+            "version_token: v1.2.3, SECRET := env(x)".to_owned(),
+            "DB_PASSWORD=\nDB_USER=ines\nsecret:\n  name: tide".to_owned(),
         ];
         let (redaction, mut wrong) = (Redaction::new(&["keys".to_owned()]).unwrap(), Vec::new());
         for text in cases {

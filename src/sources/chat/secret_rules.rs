@@ -3,13 +3,20 @@
 //! In: `secret_rules.toml`, which says what each rule is for. Out: the compiled rules. Nothing is read while the
 //! program runs.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+    sync::LazyLock,
+};
 
-use regex::{Captures, Regex, RegexSet};
+use regex::{Regex, RegexSet};
 use serde::Deserialize;
 
 /// The fewest different characters of a secret that is `varied`.
 const VARIED_CHARACTERS: usize = 8;
+/// The fewest characters of a secret that is `mixed`, and of one that goes on to the next blank.
+const MIXED_CHARACTERS: usize = 6;
+const RUN_CHARACTERS: usize = 4;
 /// The names of groups whose text stays.
 const KEPT_GROUPS: [&str; 2] = ["keep", "keep2"];
 
@@ -31,14 +38,19 @@ pub(super) struct SecretRules {
 pub(super) struct SecretRule {
     /// What a match is counted as.
     pub(super) kind: String,
-    pub(super) regex: Regex,
+    regex: Regex,
+    /// What a text needs to have for a match, so that most texts are passed over quickly.
+    needs: Option<Regex>,
     varied: bool,
+    mixed: bool,
     value: bool,
+    run: bool,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleFile {
+    parts: BTreeMap<String, String>,
     rule: Vec<RuleEntry>,
     stand_ins: StandIns,
 }
@@ -48,10 +60,15 @@ struct RuleFile {
 struct RuleEntry {
     kind: String,
     pattern: String,
+    needs: Option<String>,
     #[serde(default)]
     varied: bool,
     #[serde(default)]
+    mixed: bool,
+    #[serde(default)]
     value: bool,
+    #[serde(default)]
+    run: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -63,39 +80,100 @@ struct StandIns {
 
 impl SecretRules {
     fn of(file: RuleFile) -> Result<Self, regex::Error> {
+        let whole = |pattern: &str| {
+            let fill = |pattern: String, (name, part): (&String, &String)| pattern.replace(&format!("%{name}%"), part);
+            Regex::new(&file.parts.iter().fold(pattern.to_owned(), fill))
+        };
         let rule = |entry: RuleEntry| {
-            let RuleEntry { kind, pattern, varied, value } = entry;
-            Ok(SecretRule { kind, regex: Regex::new(&pattern)?, varied, value })
+            let RuleEntry { kind, pattern, needs, varied, mixed, value, run } = entry;
+            let needs = needs.map(|pattern| whole(&pattern)).transpose()?;
+            Ok(SecretRule { kind, regex: whole(&pattern)?, needs, varied, mixed, value, run })
         };
         let rules = file.rule.into_iter().map(rule).collect::<Result<_, regex::Error>>()?;
         let patterns = RegexSet::new(file.stand_ins.patterns.iter().map(|pattern| format!("(?i){pattern}")))?;
         Ok(Self { rules, words: file.stand_ins.words, patterns })
     }
 
-    /// What stays of a match, before and behind the secret; `None` if the match is no secret.
-    pub(super) fn kept<'t>(&self, rule: &SecretRule, found: &Captures<'t>) -> Option<[&'t str; 2]> {
+    /// The first match of a rule in a text behind `from`: where it has a secret, and whether it is one.
+    pub(super) fn next(&self, rule: &SecretRule, text: &str, from: usize) -> Option<(Range<usize>, bool)> {
+        let found = rule.regex.captures_at(text, from)?;
         let whole = found.get(0)?;
         let kept = KEPT_GROUPS.map(|name| found.name(name));
         // A kept group stands at the beginning of a match or at its end.
         let before = kept.iter().flatten().find(|group| group.start() == whole.start());
         let behind = kept.iter().flatten().find(|group| group.end() == whole.end() && group.start() > whole.start());
-        let [before, behind] = [before, behind].map(|group| group.map_or("", |group| group.as_str()));
-        let secret = whole.as_str().get(before.len()..whole.len() - behind.len())?;
-        let is_secret = (!rule.varied || is_varied(secret)) && (!rule.value || !self.is_stand_in(secret));
-        is_secret.then_some([before, behind])
+        let begin = before.map_or(whole.start(), regex::Match::end);
+        let matched = text.get(begin..behind.map_or(whole.end(), regex::Match::start))?;
+        let secret = if rule.run { value_in(matched) } else { matched };
+        let is_secret = (!rule.varied || is_varied(secret))
+            && (!rule.mixed || has_letters_and_digits(secret) && secret.chars().count() >= MIXED_CHARACTERS)
+            && (!rule.run || secret.chars().count() >= RUN_CHARACTERS)
+            && (!rule.value || !self.is_stand_in(secret));
+        Some((begin..begin + secret.len(), is_secret))
     }
 
     fn is_stand_in(&self, value: &str) -> bool {
-        let bare = value.trim_end_matches([')', ']', '}', '.', ':', '!', '?', '`', '|', '>']);
-        self.words.contains(&bare.to_lowercase()) || self.patterns.is_match(value)
+        let is_one = |value: &str| {
+            let bare = value.trim_end_matches([')', ']', '}', '.', ':', '!', '?', '`', '|', '>']);
+            self.words.contains(&bare.to_lowercase()) || self.patterns.is_match(value)
+        };
+        // Arguments without blanks between them: the first one is the value.
+        is_one(value) || value.split_once([',', ';']).is_some_and(|(first, _)| is_one(first))
     }
+}
+
+impl SecretRule {
+    /// Whether a text may have a match.
+    pub(super) fn may_match(&self, text: &str) -> bool {
+        self.needs.as_ref().is_none_or(|needs| needs.is_match(text))
+    }
+}
+
+/// The value with which a text without blanks begins: to its end, or to the next assignment in a list, an escape or a
+/// tag. A mark that ends a part of a sentence, and a bracket that closes one before the value, are no part of it.
+fn value_in(run: &str) -> &str {
+    let ends_at = |(at, mark): (usize, char)| {
+        let behind = run.get(at + mark.len_utf8()..).unwrap_or_default();
+        match mark {
+            ',' | ';' => behind.is_empty() || is_assignment(behind),
+            '&' => is_assignment(behind),
+            '\\' => behind.is_empty() || behind.starts_with(['n', 'r', 't', '"', '\'']),
+            '<' => behind.starts_with('/'),
+            _ => false,
+        }
+    };
+    let end = run.char_indices().find(|found| ends_at(*found)).map_or(run.len(), |(at, _)| at);
+    let mut value = run.get(..end).unwrap_or(run);
+    while let Some(last) = value.chars().next_back() {
+        let ends = match last {
+            ',' | ';' | '\'' | '`' => true,
+            ')' => !value.contains('('),
+            ']' => !value.contains('['),
+            '}' => !value.contains('{'),
+            _ => false,
+        };
+        if !ends {
+            break;
+        }
+        value = value.get(..value.len() - last.len_utf8()).unwrap_or_default();
+    }
+    value
+}
+
+/// Whether a text begins with a name and the sign of an assignment.
+fn is_assignment(text: &str) -> bool {
+    let rest = text.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    rest.len() < text.len() && rest.starts_with(['=', ':'])
 }
 
 /// Whether a text has letters and digits, and enough different characters.
 fn is_varied(secret: &str) -> bool {
     let different: HashSet<char> = secret.chars().collect();
-    let has = |is: fn(&char) -> bool| different.iter().any(is);
-    different.len() >= VARIED_CHARACTERS && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+    different.len() >= VARIED_CHARACTERS && has_letters_and_digits(secret)
+}
+
+fn has_letters_and_digits(secret: &str) -> bool {
+    secret.chars().any(|c| c.is_ascii_digit()) && secret.chars().any(char::is_alphabetic)
 }
 
 #[cfg(test)]
@@ -108,5 +186,28 @@ mod tests {
         assert!(file.stand_ins.words.iter().all(|word| *word == word.to_lowercase()));
         let rules = SecretRules::of(file).unwrap();
         assert!(rules.rules.len() > 30 && rules.rules.iter().all(|rule| !rule.regex.is_match("")));
+        assert!(
+            rules
+                .rules
+                .iter()
+                .all(|rule| !rule.regex.as_str().contains('%') || rule.regex.as_str().contains("[A-Za-z0-9%"))
+        );
+    }
+
+    #[test]
+    fn a_value_ends_where_something_else_begins() {
+        for (run, value) in [
+            ("Xk,29dkq!zz", "Xk,29dkq!zz"),
+            ("hunter22,", "hunter22"),
+            ("hunter22,user=ines", "hunter22"),
+            ("hunter22&user=ines", "hunter22"),
+            ("a&b;c'd)", "a&b;c'd"),
+            ("a(b)c)", "a(b)c)"),
+            ("hunter22\\nnext", "hunter22"),
+            ("hunter22</code>", "hunter22"),
+            ("',", ""),
+        ] {
+            assert_eq!(value_in(run), value, "{run}");
+        }
     }
 }

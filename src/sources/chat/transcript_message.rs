@@ -42,8 +42,8 @@ pub struct TranscriptMessage {
     pub branch: Option<String>,
     /// The language model that answered.
     pub model: Option<String>,
-    /// The tools that were called for it, as one line.
-    pub calls: Option<String>,
+    /// The tools that were called for it, each with the beginning of what it was asked. Not masked yet.
+    pub calls: Vec<String>,
     /// The speaker's name, where the program names one.
     pub speaker: Option<String>,
     /// Whether it belongs to the branch that the person kept; else it was edited, rewound or undone.

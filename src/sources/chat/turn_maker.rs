@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     assigned_names::AssignedNames,
+    call_line::call_line,
     chat_item::{Account, ChatItem, ChatMessage, Conversation, SkipReason},
     name_limits::turn_id,
     redaction::Redaction,
@@ -216,7 +217,7 @@ impl TurnMaker {
 
     /// What is known of a message besides its words. Calls of tools may hold secrets as words do.
     fn metadata(&mut self, project: &Conversation, message: &TranscriptMessage) -> Metadata {
-        let calls = message.calls.as_deref().map(|calls| self.text(calls, MAX_METADATA_TEXT_BYTES));
+        let masked: Vec<String> = message.calls.iter().map(|call| self.text(call, MAX_METADATA_TEXT_BYTES)).collect();
         let cut = |text: &String| {
             if text.len() > MAX_METADATA_TEXT_BYTES { cut(text, MAX_METADATA_TEXT_BYTES) } else { text.clone() }
         };
@@ -227,7 +228,7 @@ impl TurnMaker {
             ("directory", message.directory.as_ref().map(cut)),
             ("branch", message.branch.as_ref().map(cut)),
             ("model", message.model.as_ref().map(cut)),
-            ("calls", calls),
+            ("calls", call_line(masked)),
         ];
         let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.filter(|text| !text.is_empty())?)));
         let mut fields: serde_json::Map<String, Value> =

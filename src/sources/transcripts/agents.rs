@@ -1,7 +1,7 @@
 //! The transcripts of all programs in a home directory.
 //!
 //! In: a home directory. Out: what was said to every program that keeps transcripts there, oldest first. A file that
-//! cannot be read is a dead letter, and the others are read.
+//! cannot be read is a dead letter, one that is not its program's is counted, and the others are read.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
             TranscriptFileToRead::alone(file.program, &file.path, u32::try_from(number).unwrap_or(u32::MAX))
         })
         .collect();
-    if files.is_empty() {
+    if files.iter().all(TranscriptFileToRead::is_of_other_form) {
         return Err(SourceError::Format {
             path: home.to_owned(),
             line: 1,

@@ -2,9 +2,11 @@
 //!
 //! In: `.aider.chat.history.md`. Out: what was typed (lines that begin with `####`) and answered (lines without a
 //! mark). Lines that begin with `>` are Aider's own. Both marks count only where the line ends with two blanks, as
-//! Aider ends them, since an answer may have headings and quotations. Messages have no ids and no times: one is known
-//! by its session, its number and its words, and has the time at which its session began, in the zone of the settings,
-//! a millisecond later than the message before it.
+//! Aider ends them, since an answer may have headings and quotations. A command with which a person asks is left off its
+//! words. Messages have no ids and no times: one is known by its directory, its session, its number and its words, and
+//! has the time at which its session began, in the zone of the settings, a millisecond later than the message before it.
+
+use std::collections::HashMap;
 
 use super::{
     file_names::file_name,
@@ -23,6 +25,8 @@ use types::model::{DeadLetter, EventTime};
 
 /// The beginning of a line with which a session begins.
 const BEGIN: &str = "# aider chat started at ";
+/// Commands behind which words to the assistant stand.
+const ASKING: [&str; 4] = ["/ask", "/code", "/architect", "/context"];
 /// What stands for an empty prompt.
 const BLANK: &str = "<blank>";
 
@@ -52,6 +56,8 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
 #[derive(Default)]
 struct AiderSession {
     name: String,
+    /// How many sessions of the file began in the same second before it.
+    before: usize,
     began: Option<EventTime>,
     count: usize,
     role: Option<TranscriptRole>,
@@ -66,11 +72,16 @@ fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceErr
     let folder = path.as_deref().and_then(|path| path.parent()).map(|folder| folder.to_string_lossy().into_owned());
     let directory = folder.or_else(|| file.name.rsplit('/').nth(1).map(str::to_owned));
     found.begins_in(directory.as_deref());
-    let mut session = AiderSession::default();
+    let (mut session, mut names) = (AiderSession::default(), HashMap::new());
     let mut lines = StreamLines::of_text(file.tree.read(file.name)?);
     while let Some(line) = lines.next().map_err(|e| file.tree.unreadable(file.name, lines.number(), e))? {
         let text = String::from_utf8_lossy(&line.bytes);
         session.take(file, found, line.number, &text, directory.as_ref());
+        if let Some(name) = text.strip_prefix(BEGIN) {
+            let count: &mut usize = names.entry(name.trim().to_owned()).or_default();
+            session.before = *count;
+            *count += 1;
+        }
     }
     session.finish(file, found, directory.as_ref());
     Ok(())
@@ -134,6 +145,7 @@ impl AiderSession {
         let Some(role) = self.role.take() else { return };
         let at = self.count;
         self.count += 1;
+        let words = if role == TranscriptRole::Person { asked(words) } else { words };
         if role == TranscriptRole::Person && (words.starts_with('/') || words == BLANK || words.is_empty()) {
             found.not_talk(kind::COMMAND);
             return;
@@ -144,11 +156,21 @@ impl AiderSession {
             found.rejects.push(DeadLetter::new(origin, reason, words.as_bytes()));
             return;
         };
+        // Two projects may begin a session in the same second, and so may two processes in one.
+        let project = directory.filter(|_| file.path().is_some()).map_or(file.name, String::as_str);
+        let thread = if self.before == 0 { self.name.clone() } else { format!("{} ({})", self.name, self.before + 1) };
         let message = TranscriptMessage {
-            place: format!("{}/{at}", self.name),
+            place: format!("{project}/{thread}/{at}"),
             directory: directory.cloned(),
-            ..file.message(&self.name, role, later(began, at), words)
+            ..file.message(&thread, role, later(began, at), words)
         };
         found.add(self.line, message);
     }
+}
+
+/// A prompt without the command with which it asks the assistant.
+fn asked(prompt: String) -> String {
+    let behind = |command: &&str| prompt.strip_prefix(*command).filter(|rest| rest.starts_with(char::is_whitespace));
+    let words = ASKING.iter().find_map(behind).map(|words| words.trim().to_owned());
+    words.filter(|words| !words.is_empty()).unwrap_or(prompt)
 }

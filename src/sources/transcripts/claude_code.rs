@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    content_blocks::{join, words},
+    content_blocks::{ContentPart, joined, parts, words},
     file_names::file_name,
     findings::{Findings, kind},
     kept_branch::MessageTree,
@@ -140,8 +140,10 @@ const FORM: RecordForm = RecordForm {
 fn has_head(head: &str) -> bool {
     let names = |name: &str| head.contains(&format!("\"{name}\":"));
     let is_alone = |kind: &str| head.starts_with(&format!("{{\"type\":\"{kind}\""));
+    // A picture may stand between these two fields and the id of the session.
+    let is_message = ["isSidechain", "parentUuid"].into_iter().all(names);
     let is_line = ["isSidechain", "operation", "leafUuid"].into_iter().any(names) && names("sessionId");
-    head.starts_with('{') && (is_line || is_alone("summary") || is_alone("file-history-snapshot"))
+    head.starts_with('{') && (is_message || is_line || is_alone("summary") || is_alone("file-history-snapshot"))
 }
 
 /// What is gathered of a file before its kept branch is known.
@@ -153,8 +155,36 @@ struct ClaudeSession {
     /// The lines of each answer, by its id, those without words too: calls of tools that run side by side leave the
     /// chain.
     lines: HashMap<String, Vec<String>>,
-    /// The number of an answer among the messages, by its id.
-    answers: HashMap<String, usize>,
+    /// The parts of each answer, by its id.
+    answers: HashMap<String, ClaudeAnswer>,
+    /// The number of a message among the messages, by its id.
+    numbers: HashMap<String, usize>,
+}
+
+/// An answer, whose parts stand on several lines.
+#[derive(Default)]
+struct ClaudeAnswer {
+    parts: Vec<ContentPart>,
+}
+
+impl ClaudeAnswer {
+    /// Takes the parts of a further line. While an answer is streamed, a line repeats the last parts so far, and its
+    /// last part may go on where it broke off. A line that was there before adds nothing.
+    fn take(&mut self, parts: Vec<ContentPart>, is_repeated: bool) {
+        let goes_on = |old: &ContentPart, new: &ContentPart, is_last: bool| match (old, new) {
+            (ContentPart::Words(old), ContentPart::Words(new)) if is_last => new.starts_with(old.as_str()),
+            _ => old == new,
+        };
+        let is_overlap = |count: &usize| {
+            let last = self.parts.iter().skip(self.parts.len() - count);
+            last.zip(&parts).enumerate().all(|(at, (old, new))| goes_on(old, new, at + 1 == *count))
+        };
+        let overlap = (1..=parts.len().min(self.parts.len())).rev().find(is_overlap);
+        if overlap.is_some() || !is_repeated {
+            self.parts.truncate(self.parts.len() - overlap.unwrap_or(0));
+            self.parts.extend(parts);
+        }
+    }
 }
 
 fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceError> {
@@ -228,30 +258,60 @@ fn said(
     }
     let is_person = text(value, "type") == Some("user");
     let role = if is_person { TranscriptRole::Person } else { TranscriptRole::Assistant };
-    if let (false, Some(id), Some(uuid)) = (is_person, filled(message, "id"), filled(value, "uuid")) {
-        session.lines.entry(id).or_default().push(uuid);
-    }
     let before = found.skipped.len();
-    let words = words(message.get("content").unwrap_or(&Value::Null), role, found);
-    if words.is_empty() && found.skipped.len() > before {
+    let mut parts = parts(message.get("content").unwrap_or(&Value::Null), role, found);
+    if is_person {
+        parts.retain(|part| match part {
+            ContentPart::Words(words) if is_written_by_program(words) => {
+                found.not_talk(kind::NOTE);
+                false
+            }
+            _ => true,
+        });
+    }
+    let mut words = joined(&parts);
+    let is_silent = words.is_empty();
+    if let (false, Some(id), Some(uuid)) = (is_person, filled(message, "id"), filled(value, "uuid")) {
+        let lines = session.lines.entry(id.clone()).or_default();
+        let is_repeated = lines.contains(&uuid);
+        lines.push(uuid);
+        let answer = session.answers.entry(id).or_default();
+        answer.take(parts, is_repeated);
+        words = joined(&answer.parts);
+    }
+    if is_silent && found.skipped.len() > before {
         odd.tell_beside("", &mut found.unread);
         return Ok(());
     }
     let uuid = filled(value, "uuid").ok_or("uuid: missing; write it as Claude Code does")?;
     let id = if is_person { uuid } else { filled(message, "id").unwrap_or(uuid) };
-    if let Some((_, earlier)) = session.answers.get(&id).and_then(|at| found.messages.get_mut(*at)) {
-        join(&mut earlier.text, &words);
+    if let Some((_, earlier)) = session.numbers.get(&id).and_then(|at| found.messages.get_mut(*at)) {
         odd.tell_beside(&words, &mut found.unread);
-        found.not_talk(kind::FURTHER_PART);
+        if is_person {
+            found.not_talk(kind::COPY);
+        } else {
+            earlier.text = words;
+            found.not_talk(kind::FURTHER_PART);
+        }
         return Ok(());
     }
     let message = TranscriptMessage { id: Some(id.clone()), model, ..draft(file, value, role, words)? };
     let count = found.messages.len();
     found.said(line, message, odd)?;
     if found.messages.len() > count {
-        session.answers.insert(id, count);
+        session.numbers.insert(id, count);
     }
     Ok(())
+}
+
+/// Whether a text in a person's line is another agent's, a clock's, a channel's or a skill's.
+fn is_written_by_program(words: &str) -> bool {
+    let is_inside = |tag: &str| {
+        let rest = words.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag));
+        rest.is_some_and(|rest| rest.starts_with(['>', ' ']) && rest.ends_with(&format!("</{tag}>")))
+    };
+    ["teammate-message", "tick", "channel"].into_iter().any(is_inside)
+        || words.starts_with("Base directory for this skill:")
 }
 
 /// What a person typed while the assistant was at work, or a program's note.

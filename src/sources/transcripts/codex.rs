@@ -3,8 +3,8 @@
 //! In: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-*.jsonl` and `archived_sessions`. Out: what was typed and answered, as
 //! the events say: `item_completed` in paginated files, `user_message` and `agent_message` in legacy ones. The
 //! `response_item` beside an event is a copy of it. Legacy events have no id: their place is counted from the root of a
-//! fork, which copies what was before under new times. `thread_rolled_back` undoes turns. A file of a subagent is not
-//! talk.
+//! fork, which copies what was before under new times, and behind that copy from the fork itself. `thread_rolled_back`
+//! undoes turns. A file of a subagent is not talk. What an editor puts before a request is left out.
 
 use serde_json::{Value, json};
 
@@ -21,6 +21,7 @@ use crate::{
     chat::{LIST, OBJECT, RecordForm, TEXT, TranscriptMessage, TranscriptRole},
     format::{FormatOpener, SourceFormat},
 };
+use types::model::EventTime;
 
 /// Codex.
 pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram {
@@ -83,12 +84,22 @@ const FORM: RecordForm = RecordForm {
     remedy: "write it as Codex does",
 };
 
+/// How an editor begins what it puts before a request, and the lines behind which the request stands.
+const EDITOR_BEGINNINGS: [&str; 2] = ["# Context from my IDE setup:", "# Files mentioned by the user:"];
+const REQUEST_LINES: [&str; 2] = ["## My request for Codex:", "## My request:"];
+/// A fork writes the copy of its past at once; nobody types so soon behind it.
+const COPY_PAUSE_MS: i64 = 2_000;
+
 /// What is known of a thread so far.
 #[derive(Default)]
 struct CodexThread {
     id: String,
     /// The thread from which the oldest line came.
     root: String,
+    is_begun: bool,
+    began_ms: i64,
+    /// In a fork, as long as its lines are copies of its past: the time of the last of them.
+    copied_ms: Option<i64>,
     branch: Option<String>,
     model: Option<String>,
     directory: Option<String>,
@@ -105,7 +116,7 @@ struct CodexThread {
 fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceError> {
     let mut thread = CodexThread { id: file.stem().to_owned(), ..CodexThread::default() };
     file.each_line(found, |found, record| take(file, &mut thread, found, record))?;
-    let CodexThread { id, root, is_paginated, paginated, has_events, spare, .. } = thread;
+    let CodexThread { is_paginated, paginated, has_events, spare, .. } = thread;
     let spare_count = spare.len();
     // A paginated file that is read while Codex writes it may have the copy and not yet the event, whose id counts.
     if has_events || is_paginated {
@@ -114,13 +125,12 @@ fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceErr
         found.messages = spare;
     }
     let all = std::mem::take(&mut found.messages);
-    let root = if root.is_empty() { &id } else { &root };
     for (at, (line, mut message)) in all.into_iter().enumerate() {
         if is_paginated && paginated.get(at) == Some(&false) {
             found.not_talk(kind::COPY);
             continue;
         }
-        message.place = format!("{root}/{at}");
+        message.place = format!("{}/{at}", message.place);
         found.messages.push((line, message));
     }
     Ok(())
@@ -135,9 +145,10 @@ fn take(
     let TranscriptRecord { line, value } = record;
     let payload = value.get("payload").unwrap_or(&Value::Null);
     let name = text(payload, "type").unwrap_or_default().to_owned();
+    thread.pass(&value);
     match text(&value, "type").unwrap_or_default() {
         "session_meta" => {
-            thread.begin(payload);
+            thread.begin(payload, time(&value, "timestamp").ok());
             found.begins_in(text(payload, "cwd"));
             found.not_talk(kind::RECORD);
         }
@@ -205,9 +216,10 @@ fn event(
     let before = found.skipped.len();
     let mut said = String::new();
     if is_paginated {
-        said = words(item.get("content").unwrap_or(&Value::Null), role, found);
+        said = words(&requested(item.get("content"), role, found), role, found);
     } else {
-        add(&mut said, text(payload, "message").unwrap_or_default(), role, found);
+        let message = requested(payload.get("message"), role, found);
+        add(&mut said, message.as_str().unwrap_or_default(), role, found);
     }
     if said.is_empty() && found.skipped.len() > before {
         odd.tell_beside("", &mut found.unread);
@@ -248,7 +260,7 @@ fn response(
         (name, _) => return found.unsupported(name),
     };
     let mut parts = Findings::default();
-    let said = words(payload.get("content").unwrap_or(&Value::Null), role, &mut parts);
+    let said = words(&requested(payload.get("content"), role, &mut parts), role, &mut parts);
     // The copy of a message in the form in which the model is sent it is no part of its own.
     match thread.message(file, value, role, said) {
         Ok(message) if !message.text.is_empty() && !thread.is_subagent => thread.spare.push((line, message)),
@@ -258,6 +270,34 @@ fn response(
             None => found.not_talk(kind::COPY),
         },
     }
+}
+
+/// A content without what an editor put before a person's request.
+fn requested(content: Option<&Value>, role: TranscriptRole, found: &mut Findings) -> Value {
+    let mut content = content.cloned().unwrap_or_default();
+    if role == TranscriptRole::Person {
+        let texts: Vec<&mut Value> = match &mut content {
+            Value::Array(blocks) => blocks.iter_mut().filter_map(|block| block.get_mut("text")).collect(),
+            whole => vec![whole],
+        };
+        for text in texts {
+            if let Some(request) = text.as_str().and_then(request) {
+                found.not_talk(kind::ENVIRONMENT);
+                *text = Value::String(request);
+            }
+        }
+    }
+    content
+}
+
+/// What a person typed in an editor; `None` if no editor put anything before it.
+fn request(text: &str) -> Option<String> {
+    if !EDITOR_BEGINNINGS.iter().any(|beginning| text.trim_start().starts_with(beginning)) {
+        return None;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().rposition(|line| REQUEST_LINES.iter().any(|heading| line.trim() == *heading))?;
+    Some(lines.get(at + 1..).unwrap_or_default().join("\n"))
 }
 
 /// Gives up the last turns of a person, with everything after them.
@@ -276,12 +316,16 @@ fn roll_back(messages: &mut [(u64, TranscriptMessage)], turns: u64) {
 
 impl CodexThread {
     /// Takes the first line of a thread, or of one from which it was forked.
-    fn begin(&mut self, payload: &Value) {
+    fn begin(&mut self, payload: &Value, time: Option<EventTime>) {
         let id = filled(payload, "id");
-        self.root = id.clone().unwrap_or_default();
-        if self.directory.is_some() || self.branch.is_some() {
+        if std::mem::replace(&mut self.is_begun, true) {
+            if let Some(root) = id.filter(|root| *root != self.id) {
+                self.root = root;
+                self.copied_ms = Some(self.began_ms);
+            }
             return;
         }
+        self.began_ms = time.map_or(0, |time| time.unix_ms);
         self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
         self.directory = filled(payload, "cwd");
         self.branch = payload.get("git").and_then(|git| filled(git, "branch"));
@@ -289,6 +333,14 @@ impl CodexThread {
         let is_of_agent = payload.get("source").is_some_and(|source| source.get("subagent").is_some());
         self.is_subagent = is_of_agent || !is_of_user;
         self.is_paginated = text(payload, "history_mode") == Some("paginated");
+    }
+
+    /// Takes the time of a line: the copy of a fork's past ends with a pause.
+    fn pass(&mut self, value: &Value) {
+        if let (Some(copied), Ok(time)) = (self.copied_ms, time(value, "timestamp")) {
+            let is_over = time.unix_ms > copied.saturating_add(COPY_PAUSE_MS);
+            self.copied_ms = (!is_over).then_some(copied.max(time.unix_ms));
+        }
     }
 
     fn message(
@@ -299,6 +351,7 @@ impl CodexThread {
         words: String,
     ) -> Result<TranscriptMessage, String> {
         Ok(TranscriptMessage {
+            place: if self.copied_ms.is_some() { self.root.clone() } else { self.id.clone() },
             directory: self.directory.clone(),
             branch: self.branch.clone(),
             model: self.model.clone().filter(|_| role == TranscriptRole::Assistant),

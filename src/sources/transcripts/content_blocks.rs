@@ -1,79 +1,116 @@
 //! The words of a message that consists of blocks, as the interfaces of models have them.
 //!
-//! In: a text, or a list of blocks, each with a `type`. Out: the words of the blocks with text; every other block is
-//! counted by its kind, and one of a kind that is not known by its name.
+//! In: a text, or a list of blocks, each with a `type`. Out: the words of the blocks with text, each block whole and in
+//! its place; every other block is counted by its kind, and one of a kind that is not known by its name.
 
 use serde_json::Value;
 use types::recall_tag::without_tagged;
 
 use super::{
     findings::{Findings, kind},
-    injected_text::typed,
+    injected_text::{typed, without_files},
     transcript_file::text,
 };
 use crate::chat::TranscriptRole;
 
-/// The words of a content. What programs put into a person's words is left out and counted.
-pub(super) fn words(content: &Value, role: TranscriptRole, found: &mut Findings) -> String {
-    let mut words = String::new();
-    match content {
-        Value::String(text) => add(&mut words, text, role, found),
-        Value::Array(blocks) => blocks.iter().for_each(|block| match block {
-            Value::String(text) => add(&mut words, text, role, found),
-            block => of_block(&mut words, block, role, found),
-        }),
-        _ => {}
-    }
-    words
+/// A block of a content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ContentPart {
+    /// Words, never none.
+    Words(String),
+    /// Something else, by its kind and its id.
+    Other(String),
 }
 
-fn of_block(words: &mut String, block: &Value, role: TranscriptRole, found: &mut Findings) {
-    match text(block, "type").unwrap_or_default() {
+/// The words of a content. What programs put into a person's words is left out and counted.
+pub(super) fn words(content: &Value, role: TranscriptRole, found: &mut Findings) -> String {
+    joined(&parts(content, role, found))
+}
+
+/// The blocks of a content, as [`words`] has them.
+pub(super) fn parts(content: &Value, role: TranscriptRole, found: &mut Findings) -> Vec<ContentPart> {
+    let parts: Vec<ContentPart> = match content {
+        Value::String(text) => vec![ContentPart::Words(said(text, role, found))],
+        Value::Array(blocks) => blocks.iter().map(|block| of_block(block, role, found)).collect(),
+        _ => Vec::new(),
+    };
+    parts.into_iter().filter(|part| !matches!(part, ContentPart::Words(words) if words.is_empty())).collect()
+}
+
+/// The words of blocks, each a paragraph of its own.
+pub(super) fn joined(parts: &[ContentPart]) -> String {
+    let mut all = String::new();
+    for part in parts {
+        if let ContentPart::Words(words) = part {
+            join(&mut all, words);
+        }
+    }
+    all
+}
+
+fn of_block(block: &Value, role: TranscriptRole, found: &mut Findings) -> ContentPart {
+    if let Value::String(text) = block {
+        return ContentPart::Words(said(text, role, found));
+    }
+    let name = text(block, "type").unwrap_or_default();
+    match name {
         "text" | "Text" | "input_text" | "output_text" | "voice_note" => {
-            add(words, text(block, "text").unwrap_or_default(), role, found);
+            return ContentPart::Words(said(text(block, "text").unwrap_or_default(), role, found));
         }
         "thinking" | "redacted_thinking" | "reasoning" | "think" => found.not_talk(kind::THINKING),
         "tool_use" | "server_tool_use" | "mcp_tool_use" | "toolCall" | "tool_call" | "toolRequest" => {
             found.call(block);
         }
         name if name.ends_with("tool_result") || name == "toolResponse" => found.not_talk(kind::TOOL_OUTPUT),
-        "image" | "image_url" | "image_file" | "document" | "file" | "input_image" | "local_image" => {
+        "image" | "image_url" | "imageUrl" | "image_file" | "document" | "file" | "input_image" | "local_image" => {
             found.not_talk(kind::IMAGE);
         }
         "token_budget" | "error" | "flag" => found.not_talk(kind::NOTE),
         name => found.unsupported(name),
     }
+    ContentPart::Other(format!("{name} {}", text(block, "id").unwrap_or_default()))
 }
 
 /// Adds a text to the words, without what a program put into a person's.
 pub(super) fn add(words: &mut String, text: &str, role: TranscriptRole, found: &mut Findings) {
+    join(words, &said(text, role, found));
+}
+
+/// The words of a person as [`add`] adds them, of a program that puts files behind them which they name.
+pub(super) fn add_before_files(words: &mut String, text: &str, found: &mut Findings) {
+    match without_files(text) {
+        Some(rest) => {
+            found.not_talk(kind::IMAGE);
+            add(words, &rest, TranscriptRole::Person, found);
+        }
+        None => add(words, text, TranscriptRole::Person, found),
+    }
+}
+
+fn said(text: &str, role: TranscriptRole, found: &mut Findings) -> String {
     match role {
         TranscriptRole::Assistant => match without_tagged(text) {
             // It repeats what a hook gave it: that is remembered already.
             Some(rest) => {
                 found.not_talk(kind::HOOK);
-                join(words, rest.trim());
+                rest.trim().to_owned()
             }
-            None => join(words, text.trim()),
+            None => text.trim().to_owned(),
         },
         TranscriptRole::Person => {
             let typed = typed(text);
             typed.injected.into_iter().for_each(|kind| found.not_talk(kind));
-            join(words, &typed.words);
+            typed.words
         }
     }
 }
 
-/// Adds a further block to a text. While an answer is streamed, a block stands in several lines, each longer than the
-/// last: the longest counts.
+/// Adds a further text as a paragraph of its own.
 pub(super) fn join(words: &mut String, more: &str) {
-    if more.is_empty() || words.ends_with(more) {
+    if more.is_empty() {
         return;
     }
-    let last = words.rfind("\n\n").map_or(0, |at| at + 2);
-    if words.get(last..).is_some_and(|last| !last.is_empty() && more.starts_with(last)) {
-        words.truncate(last);
-    } else if !words.is_empty() {
+    if !words.is_empty() {
         words.push_str("\n\n");
     }
     words.push_str(more);

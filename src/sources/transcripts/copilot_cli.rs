@@ -1,7 +1,7 @@
 //! Copilot CLI: a folder with events for each session.
 //!
 //! In: `~/.copilot/session-state/SESSION/events.jsonl`, or the earlier `SESSION.jsonl`. Out: what was typed
-//! (`user.message`, its `content`) and answered (`assistant.message`), by the event's `messageId`. What hooks and the
+//! (`user.message`, its `content`, unless its `source` is a skill or the program) and answered (`assistant.message`), by the event's `messageId`. What hooks and the
 //! program add stands in `transformedContent` and in other events, and is left out.
 
 use serde_json::Value;
@@ -104,6 +104,10 @@ fn take(
             found.not_talk(kind::SUBAGENT);
             return Ok(());
         }
+        "user.message" if text(data, "source").is_some_and(|source| source != "user") => {
+            found.not_talk(kind::NOTE);
+            return Ok(());
+        }
         "user.message" => TranscriptRole::Person,
         "assistant.message" => TranscriptRole::Assistant,
         name => {
@@ -141,11 +145,11 @@ fn take(
     found.said(line, message, &odd)
 }
 
-/// Whether an event is of a subagent, or of a message that the program sent in the person's name.
+/// Whether an event is of a subagent.
 fn is_of_subagent(value: &Value) -> bool {
     let data = value.get("data").unwrap_or(&Value::Null);
     let is_filled = |value: &Value, name: &str| value.get(name).is_some_and(|id| !id.is_null());
-    is_filled(data, "parentToolCallId") || is_filled(value, "agentId") || text(data, "source") == Some("system")
+    is_filled(data, "parentToolCallId") || is_filled(value, "agentId")
 }
 
 /// The kind of an event without talk.

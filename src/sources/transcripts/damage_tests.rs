@@ -38,6 +38,23 @@ fn records_that_cannot_be_read_are_dead_letters_with_their_place() {
     assert!(batch.rejects[2].payload.contains("spars"));
 }
 
+#[cfg(feature = "opencode")]
+#[test]
+fn a_record_of_a_database_is_withheld_only_where_something_is_left_out() {
+    let folder = copied("opencode");
+    let path = folder.path().join("opencode.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute("UPDATE message SET data = '{half' WHERE id = (SELECT min(id) FROM message)", []).unwrap();
+    let letters = |except: &str| {
+        let mut settings = SourceSettings::new("opencode", &path);
+        settings.except = Some(except.to_owned()).filter(|word| !word.is_empty()).into_iter().collect();
+        drain(&mut *crate::open(&settings).unwrap(), 50).rejects
+    };
+    let [letter] = &letters("")[..] else { panic!("one letter is expected") };
+    assert!(letter.payload.contains("{half") && !letter.reason.contains("withheld"), "{letter:?}");
+    assert!(letters("kite").is_empty(), "its session is of a project that is left out");
+}
+
 /// The paths of all objects in a value.
 fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {

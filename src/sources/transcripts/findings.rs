@@ -39,6 +39,8 @@ pub(super) struct Findings {
     pub(super) messages: Vec<(u64, TranscriptMessage)>,
     pub(super) skipped: Vec<SkipReason>,
     pub(super) rejects: Vec<DeadLetter>,
+    /// Those of which it is known where they were said, each with that directory.
+    pub(super) placed_rejects: Vec<(String, DeadLetter)>,
     pub(super) unread: UnreadCounts,
     /// The project of the file, for records that cannot be read.
     pub(super) project: Option<String>,
@@ -63,7 +65,7 @@ impl Findings {
     pub(super) fn add(&mut self, line: u64, mut message: TranscriptMessage) {
         let calls = std::mem::take(&mut self.calls);
         match message.role {
-            TranscriptRole::Assistant => tool_calls::join(&mut message.calls, calls),
+            TranscriptRole::Assistant => tool_calls::keep(&mut message.calls, calls),
             TranscriptRole::Person => self.belated(calls),
         }
         self.messages.push((line, message));
@@ -72,7 +74,7 @@ impl Findings {
     /// Adds calls to the last answer, if the last message is one.
     fn belated(&mut self, calls: Vec<String>) {
         if let Some((_, last)) = self.messages.last_mut().filter(|(_, last)| last.role == TranscriptRole::Assistant) {
-            tool_calls::join(&mut last.calls, calls);
+            tool_calls::keep(&mut last.calls, calls);
         }
     }
 
@@ -99,6 +101,16 @@ impl Findings {
     pub(super) fn reject_part(&mut self, origin: &str, line: u64, part: &Value, reason: String) {
         let payload = part.to_string();
         self.rejects.push(DeadLetter::new(format!("{origin}:{line}"), reason, payload.as_bytes()));
+    }
+
+    /// Counts a record of a database that cannot be read, of a session in this directory; empty if none is known.
+    pub(super) fn reject_in(&mut self, directory: &str, origin: String, part: &Value, reason: String) {
+        let letter = DeadLetter::new(origin, reason, part.to_string().as_bytes());
+        if directory.is_empty() {
+            self.rejects.push(letter);
+        } else {
+            self.placed_rejects.push((directory.to_owned(), letter));
+        }
     }
 
     /// Adds a message, and counts fields of its record that are not read. A message without words is an error if they

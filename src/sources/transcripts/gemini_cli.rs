@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    content_blocks::add,
+    content_blocks::{add, add_before_files},
+    file_names::file_name,
     findings::{Findings, kind},
     program::{TranscriptProgram, names},
-    tool_calls::join,
     transcript_file::{TranscriptFile, TranscriptRecord, filled, text, time},
     transcript_reader::open,
 };
@@ -30,7 +30,7 @@ pub(in crate::transcripts) const PROGRAM: TranscriptProgram = TranscriptProgram 
     has_local_times: false,
     is_database: false,
     is_rewritten: false,
-    has_name: |name| (name.ends_with(".jsonl") || name.ends_with(".json")) && !name.ends_with("logs.json"),
+    has_name: |name| (name.ends_with(".jsonl") || name.ends_with(".json")) && !BESIDE.contains(&file_name(name)),
     has_head: |head| head.trim_start().starts_with('{') && names(head, "sessionId") && names(head, "projectHash"),
     read,
 };
@@ -45,6 +45,8 @@ pub(crate) const FORMAT: SourceFormat = SourceFormat {
     open: FormatOpener::Chat(|settings| open(&PROGRAM, settings)),
 };
 
+/// Files beside the sessions.
+const BESIDE: [&str; 2] = ["logs.json", "projects.json"];
 /// How many digits of the hash of a directory name a project whose directory is not known.
 const HASH_DIGITS: usize = 12;
 
@@ -190,9 +192,7 @@ fn take(
             }
             // Its calls stand in the copy alone.
             if role == TranscriptRole::Assistant && !parts.calls.is_empty() {
-                let mut calls = None;
-                join(&mut calls, parts.calls);
-                earlier.calls = calls;
+                earlier.calls = parts.calls;
             }
         }
         return Ok(());
@@ -217,22 +217,26 @@ fn take(
     Ok(())
 }
 
-/// The words of a message: of a person, what the program shows as typed.
+/// The words of a message: of a person, what the program shows as typed, without the files that it names.
 fn words(value: &Value, role: TranscriptRole, parts: &mut Findings) -> String {
     let list = |name: &str| value.get(name).and_then(Value::as_array).map_or(0, Vec::len);
     (0..list("thoughts")).for_each(|_| parts.not_talk(kind::THINKING));
     let calls = value.get("toolCalls").and_then(Value::as_array);
     calls.into_iter().flatten().for_each(|call| parts.call(call));
     let shown = value.get("displayContent").filter(|shown| !shown.is_null());
-    let mut words = String::new();
+    let (mut words, mut typed) = (String::new(), Vec::new());
+    let mut say = |text: &str, parts: &mut Findings| match role {
+        TranscriptRole::Person => typed.push(text.to_owned()),
+        TranscriptRole::Assistant => add(&mut words, text, role, parts),
+    };
     match shown.or_else(|| value.get("content")).unwrap_or(&Value::Null) {
-        Value::String(text) => add(&mut words, text, role, parts),
+        Value::String(text) => say(text, parts),
         Value::Array(list) => {
             for part in list {
                 if part.get("thought").and_then(Value::as_bool).unwrap_or(false) {
                     parts.not_talk(kind::THINKING);
                 } else if let Some(text) = part.as_str().or_else(|| text(part, "text")) {
-                    add(&mut words, text, role, parts);
+                    say(text, parts);
                 } else if part.get("functionCall").is_some() {
                     parts.call(part);
                 } else if part.get("functionResponse").is_some() {
@@ -246,6 +250,7 @@ fn words(value: &Value, role: TranscriptRole, parts: &mut Findings) -> String {
         }
         _ => {}
     }
+    add_before_files(&mut words, &typed.join("\n\n"), parts);
     words
 }
 

@@ -130,7 +130,11 @@ fn a_home_directory_has_the_turns_of_all_its_programs() {
         }
     }
     let ids = |turns: &[types::model::Turn]| {
-        let mut ids: Vec<String> = turns.iter().map(|turn| format!("{} {}", turn.turn, turn.text)).collect();
+        // Aider's messages are known by their directory, too, which is another one here.
+        let id = |turn: &types::model::Turn| {
+            if turn.turn.starts_with("aider/") { "aider".to_owned() } else { turn.turn.clone() }
+        };
+        let mut ids: Vec<String> = turns.iter().map(|turn| format!("{} {}", id(turn), turn.text)).collect();
         ids.sort();
         ids
     };
@@ -304,4 +308,63 @@ fn a_project_with_a_mark_or_excepted_stays_out() {
         shown.contains("of the kite") && !shown.contains("of the reel") && !shown.contains("of the tail"),
         "{shown}"
     );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told_and_those_of_another_form_are_counted() {
+    let home = tempfile::TempDir::new().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let codex = copied("codex");
+    let thread = codex.path().join("sessions/2026/05/04/rollout-2026-05-04T12-00-00-th-a.jsonl");
+    let packed = zstd::encode_all(fs::File::open(thread).unwrap(), 0).unwrap();
+    write(".codex/sessions/rollout-cut.jsonl.zst", &packed[..packed.len() / 2]);
+    write(".codex/sessions/rollout-whole.jsonl.zst", &packed);
+    write(".claude/projects/x/a.jsonl", line("a", 1, "one").as_bytes());
+    write(".claude/projects/x/garbage.jsonl", b"\x00\x01garbage\nnot json\n");
+    write(".claude/projects/x/empty.jsonl", b"");
+    write(".continue/sessions/b.json", b"{\"sessionId\": \"b\", \"history\": [broken");
+    for (format, path, turns, others) in
+        [("agents", "", 5, 2), ("codex", ".codex", 4, 0), ("claude-code", ".claude", 1, 1)]
+    {
+        let mut source = crate::open(&SourceSettings::new(format, home.path().join(path))).unwrap();
+        let batch = crate::tests::drain(&mut *source, 50);
+        let read = batch.events.iter().filter(|event| matches!(event, types::model::TurnEvent::Turn(_))).count();
+        let skipped = source.counts().skipped_by_kind();
+        assert_eq!((read, skipped.get("file of another form").copied().unwrap_or(0)), (turns, others), "{format}");
+        let origins: Vec<&str> = batch.rejects.iter().map(|letter| letter.origin.as_str()).collect();
+        let expected = usize::from(format != "claude-code");
+        assert!(
+            origins.len() == expected && origins.iter().all(|o| o.ends_with("rollout-cut.jsonl.zst")),
+            "{origins:?}"
+        );
+    }
+    let cut = home.path().join(".codex/sessions/rollout-cut.jsonl.zst");
+    let read = crate::open(&SourceSettings::new("codex", cut)).and_then(|mut source| source.next(10));
+    assert!(read.is_err(), "a single file that the user names is no dead letter");
+}
+
+#[test]
+fn a_session_is_known_whose_first_line_is_a_picture() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".claude/projects/x");
+    fs::create_dir_all(&folder).unwrap();
+    let picture = format!(r#"{{"type":"image","source":{{"type":"base64","data":"{}"}}}}"#, "A".repeat(200_000));
+    let said = |session: &str, uuid: &str, second: u32| {
+        format!(
+            r#"{{"parentUuid":null,"isSidechain":false,"type":"user","message":{{"role":"user","content":[{picture},{{"type":"text","text":"What is on it?"}}]}},"uuid":"{uuid}","timestamp":"2026-05-05T10:00:{second:02}Z","cwd":"/home/odalys/kite","sessionId":"{session}"}}"#
+        )
+    };
+    // The fork was begun later, whatever its name is.
+    fs::write(folder.join("z.jsonl"), said("first", "a", 1)).unwrap();
+    fs::write(folder.join("a.jsonl"), said("second", "a", 9)).unwrap();
+    for (format, path) in [("agents", ""), ("claude-code", ".claude"), (crate::AUTO, ".claude")] {
+        let (turns, _) = read(format, &home.path().join(path)).unwrap();
+        let threads: Vec<_> = turns.iter().filter_map(|turn| turn.thread.as_deref()).collect();
+        assert_eq!(threads, ["claude-code/first"], "{format}");
+    }
+    assert_eq!(Follower::new(home.path()).news(), ["What is on it?"]);
 }

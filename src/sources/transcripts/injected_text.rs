@@ -1,9 +1,8 @@
 //! Takes what programs put into a person's words out of them again.
 //!
 //! In: the text of a message with the role of a person. Out: what the person typed, and which kind of text stood in its
-//! place if nothing is left. Knows passages by their tags. What a hook injected is known also where its end was cut
-//! off, and what our own hook gave also where its beginning was; a person who names another tag loses no words. Never
-//! changes other words.
+//! place if nothing is left. Knows passages by their tags. What our own hook gave is known also where its beginning or
+//! its end was cut off; a person who names another tag loses no words. Never changes other words.
 
 use types::recall_tag::without_tagged;
 
@@ -26,7 +25,7 @@ const PASSAGES: [(&str, &str); 12] = [
 ];
 
 /// Beginnings of texts that no person typed, with their kind.
-const BEGINNINGS: [(&str, &str); 18] = [
+const BEGINNINGS: [(&str, &str); 17] = [
     ("<command-name>", kind::COMMAND),
     ("<command-message>", kind::COMMAND),
     ("<command-args>", kind::COMMAND),
@@ -41,11 +40,15 @@ const BEGINNINGS: [(&str, &str); 18] = [
     ("<turn_aborted>", kind::INTERRUPT),
     ("This session is being continued from a previous conversation", kind::SUMMARY),
     ("<state_snapshot>", kind::SUMMARY),
-    ("# AGENTS.md instructions", kind::ENVIRONMENT),
     ("<user_instructions>", kind::ENVIRONMENT),
     ("<permissions instructions>", kind::SYSTEM),
     ("<user_shell_command>", kind::COMMAND),
 ];
+
+/// How Codex begins what it read in a file of instructions, and what follows there.
+const INSTRUCTIONS: [&str; 2] = ["# AGENTS.md instructions for ", "<INSTRUCTIONS>"];
+/// Between a person's words and the files that they name, what each file begins with, and the end of the last one.
+const FILES: [&str; 3] = ["--- Content from referenced files ---", "Content from @", "--- End of content ---"];
 
 /// What a person typed in a text.
 pub(super) struct TypedText {
@@ -67,37 +70,48 @@ pub(super) fn typed(text: &str) -> TypedText {
         None => text.to_owned(),
     };
     for (tag, kind) in PASSAGES {
-        while let Some(rest) = without(&words, tag, kind == kind::HOOK) {
+        while let Some(rest) = without(&words, tag) {
             words = rest;
             injected.push(kind);
         }
     }
     let trimmed = words.trim();
-    if let Some((_, kind)) = BEGINNINGS.iter().find(|(beginning, _)| trimmed.starts_with(beginning)) {
+    let is_of_codex = trimmed.starts_with(INSTRUCTIONS[0]) && trimmed.contains(INSTRUCTIONS[1]);
+    let beginning = BEGINNINGS.iter().find(|(beginning, _)| trimmed.starts_with(beginning)).map(|(_, kind)| *kind);
+    if let Some(kind) = beginning.or(is_of_codex.then_some(kind::ENVIRONMENT)) {
         injected.push(kind);
         return TypedText { words: String::new(), injected };
     }
     TypedText { words: trimmed.to_owned(), injected }
 }
 
-/// The text without the first passage of a tag; `None` if it has none. A passage without an end counts only if it
-/// `may_be_cut`: then the rest of the text is part of it.
-fn without(text: &str, tag: &str, may_be_cut: bool) -> Option<String> {
+/// The text without the first passage of a tag; `None` if it has none. A passage without an end is none.
+fn without(text: &str, tag: &str) -> Option<String> {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let at = text.match_indices(&open).map(|(at, _)| at).find(|at| {
         let behind = text.get(at + open.len()..).unwrap_or_default();
         behind.starts_with('>') || behind.starts_with(char::is_whitespace)
     })?;
     let (before, from) = text.split_at(at);
-    let behind = match from.split_once(&close) {
-        Some((_, behind)) => behind,
-        None if may_be_cut => "",
-        None => return None,
-    };
+    let (_, behind) = from.split_once(&close)?;
     Some(format!("{before}{behind}"))
 }
 
-/// The words inside a tag that goes round a whole prompt; the text itself without such a tag.
+/// A prompt without the files that a program put behind it, as Gemini CLI and Qwen Code do for each `@FILE`; `None` if
+/// it has none.
+pub(super) fn without_files(text: &str) -> Option<String> {
+    let [begin, file, end] = FILES;
+    let (before, from) = text.split_once(begin)?;
+    if !(before.is_empty() || before.ends_with('\n')) {
+        return None;
+    }
+    let behind = from.rsplit_once(end).map(|(_, behind)| behind);
+    let behind = behind.or_else(|| from.trim_start().starts_with(file).then_some(""))?;
+    Some(format!("{}\n{}", before.trim_end(), behind.trim()).trim().to_owned())
+}
+
+/// The words inside a tag that goes round a whole prompt, which may name that tag itself; files may stand behind it. The
+/// text itself without such a tag.
 pub(super) fn inside<'a>(text: &'a str, tag: &str) -> &'a str {
     let inner = || {
         let rest = text.trim().strip_prefix('<')?.strip_prefix(tag)?;
@@ -105,7 +119,9 @@ pub(super) fn inside<'a>(text: &'a str, tag: &str) -> &'a str {
         if !attributes.is_empty() && !attributes.starts_with(char::is_whitespace) {
             return None;
         }
-        Some(rest.split_once(&format!("</{tag}>")).map_or(rest, |(inner, _)| inner))
+        let close = format!("</{tag}>");
+        let before_files = rest.split_once(&format!("{close}\n\n<file_content"));
+        Some(before_files.or_else(|| rest.rsplit_once(&close)).map_or(rest, |(inner, _)| inner))
     };
     inner().unwrap_or(text)
 }
@@ -124,6 +140,9 @@ mod tests {
             ("in half</ripplemem>\nSix.", "Six.", &[kind::HOOK]),
             ("<hook_context><ripplemem>a</ripplemem></hook_context>Six.", "Six.", &[kind::HOOK; 2]),
             ("What does <system-reminder> do?", "What does <system-reminder> do?", &[]),
+            ("Put <hook_context> here; keep these words", "Put <hook_context> here; keep these words", &[]),
+            ("# AGENTS.md instructions for /kite\n\n<INSTRUCTIONS>\nx</INSTRUCTIONS>", "", &[kind::ENVIRONMENT]),
+            ("# AGENTS.md instructions should be shorter.", "# AGENTS.md instructions should be shorter.", &[]),
             ("<command-name>/compact</command-name>", "", &[kind::COMMAND]),
             ("  [Request interrupted by user for tool use]", "", &[kind::INTERRUPT]),
             ("<ripplemember>is a word</ripplemember>", "<ripplemember>is a word</ripplemember>", &[]),
@@ -137,6 +156,29 @@ mod tests {
     fn a_tag_round_a_prompt_is_taken_off() {
         assert_eq!(inside("<user_input mode=\"act\">Six.</user_input>", "user_input"), "Six.");
         assert_eq!(inside("Six.", "user_input"), "Six.");
+        for (prompt, words) in [
+            ("<user_input mode=\"act\">What does </user_input> mean?</user_input>", "What does </user_input> mean?"),
+            ("<user_input>Six.</user_input>\n\n<file_content path=\"a\">x</user_input></file_content>", "Six."),
+        ] {
+            assert_eq!(inside(prompt, "user_input"), words);
+        }
         assert_eq!(inside("<user_inputs>Six.</user_inputs>", "user_input"), "<user_inputs>Six.</user_inputs>");
+    }
+
+    #[test]
+    fn the_files_behind_a_prompt_are_taken_off() {
+        let files = "--- Content from referenced files ---\nContent from @a.md:\n--- End of content ---\nx";
+        assert_eq!(without_files(&format!("See @a.md\n{files}\n--- End of content ---")).as_deref(), Some("See @a.md"));
+        assert_eq!(
+            without_files(&format!("See @a.md\n{files}\n--- End of content ---\nNow.")).as_deref(),
+            Some("See @a.md\nNow.")
+        );
+        let cut = "See @a.md\n--- Content from referenced files ---\n\nContent from @a.md:\nx";
+        assert_eq!(without_files(cut).as_deref(), Some("See @a.md"));
+        for typed in
+            ["What is --- Content from referenced files ---?", "--- Content from referenced files ---\nis a line"]
+        {
+            assert_eq!(without_files(typed), None);
+        }
     }
 }

@@ -149,6 +149,10 @@ fn said(
     let is_person = message.get("isCreatedByUser").and_then(Value::as_bool);
     let is_person = is_person.ok_or("isCreatedByUser: missing; export it again")?;
     let role = if is_person { TranscriptRole::Person } else { TranscriptRole::Assistant };
+    if !is_person && message.get("error").and_then(Value::as_bool) == Some(true) {
+        found.not_talk(kind::NOTE);
+        return Ok(());
+    }
     let before = found.skipped.len();
     let files = message.get("files").and_then(Value::as_array).map_or(0, Vec::len);
     (0..files).for_each(|_| found.not_talk(kind::IMAGE));

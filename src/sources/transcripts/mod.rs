@@ -11,7 +11,7 @@
 //! `findings` takes what is found, `content_blocks` reads the words of blocks, `kept_branch` says which messages of a
 //! tree count, `injected_text` takes out of a person's words what programs put into them, `project` names the project of
 //! a directory and `project_bank` its bank, `project_choice` says which projects are read, `known_messages` knows copies, and
-//! `tool_calls` writes calls of tools as one line. `agents` reads all programs of a home directory, whose places are in
+//! `tool_calls` writes calls of tools in few words. `agents` reads all programs of a home directory, whose places are in
 //! `agent_places`, `pauses` keeps when nothing is read, and `followed_home` reads what changes there.
 
 mod agent_places;

@@ -166,21 +166,61 @@ fn said(
     found.said(line, message, &odd)
 }
 
-/// An answer without its details of reasoning and of tools. Others are the model's own words.
+/// An answer without its details of reasoning and of tools, whatever details stand inside them. Others are the model's
+/// own words.
 fn without_details(content: &str, found: &mut Findings) -> String {
-    const END: &str = "</details>";
     const KINDS: [(&str, &str); 3] = [
         ("<details type=\"reasoning\"", kind::THINKING),
         ("<details type=\"tool_calls\"", kind::TOOL_CALL),
         ("<details type=\"code_interpreter\"", kind::TOOL_CALL),
     ];
     let mut words = content.to_owned();
-    for (begin, kind) in KINDS {
-        while let Some((before, inner)) = words.split_once(begin) {
-            let behind = inner.split_once(END).map_or("", |(_, behind)| behind);
-            words = format!("{before}{behind}");
-            found.not_talk(kind);
-        }
+    // The first one first: what stands inside it goes with it.
+    while let Some((at, kind)) = KINDS.iter().filter_map(|(begin, kind)| Some((words.find(begin)?, *kind))).min() {
+        let (before, from) = words.split_at(at);
+        words = format!("{before}{}", behind_details(from));
+        found.not_talk(kind);
     }
     words
+}
+
+/// What stands behind the details with which a text begins; nothing if they have no end.
+fn behind_details(from: &str) -> &str {
+    const BEGIN: &str = "<details";
+    const END: &str = "</details>";
+    let mut depth = 0_usize;
+    let mut rest = from;
+    loop {
+        let Some(end) = rest.find(END) else { return "" };
+        match rest.find(BEGIN).filter(|begin| *begin < end) {
+            Some(begin) => {
+                depth += 1;
+                rest = rest.get(begin + BEGIN.len()..).unwrap_or_default();
+            }
+            None => {
+                depth = depth.saturating_sub(1);
+                rest = rest.get(end + END.len()..).unwrap_or_default();
+                if depth == 0 {
+                    return rest;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_taken_out_with_what_stands_inside_them() {
+        let inner = "<details><summary>More</summary>b</details>";
+        for (content, words) in [
+            (format!("<details type=\"reasoning\" done=\"true\">a{inner}c</details>\nSix knots."), "\nSix knots."),
+            (format!("Six{inner}."), "Six<details><summary>More</summary>b</details>."),
+            ("Six.<details type=\"tool_calls\">a <details type=\"reasoning\">b</details>".to_owned(), "Six."),
+        ] {
+            assert_eq!(without_details(&content, &mut Findings::default()), words, "{content}");
+        }
+    }
 }

@@ -59,6 +59,11 @@ impl ProjectChoice {
         Self { only, except, ..Self::default() }
     }
 
+    /// Whether no list names anything, so that only marks leave something out.
+    pub(super) fn has_no_lists(&self) -> bool {
+        self.only.is_empty() && self.except.is_empty()
+    }
+
     /// Why a message is left out; `None` if it is read.
     pub(super) fn left_out(&mut self, project: &Conversation, origin: MessageOrigin<'_>) -> Option<&'static str> {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();

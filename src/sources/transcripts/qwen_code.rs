@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    content_blocks::add,
+    content_blocks::{add, add_before_files},
     findings::{Findings, kind},
     kept_branch::MessageTree,
     program::{TranscriptProgram, names},
@@ -125,14 +125,17 @@ fn take(file: &TranscriptFile<'_>, found: &mut Findings, line: u64, value: Value
     found.said(line, message, &odd)
 }
 
-/// The words of the parts of a message.
+/// The words of the parts of a message, without the files that a person names.
 fn words(parts: Option<&Value>, role: TranscriptRole, found: &mut Findings) -> String {
-    let mut words = String::new();
+    let (mut words, mut typed) = (String::new(), Vec::new());
     for part in parts.and_then(Value::as_array).into_iter().flatten() {
         if part.get("thought").and_then(Value::as_bool).unwrap_or(false) {
             found.not_talk(kind::THINKING);
         } else if let Some(text) = text(part, "text") {
-            add(&mut words, text, role, found);
+            match role {
+                TranscriptRole::Person => typed.push(text),
+                TranscriptRole::Assistant => add(&mut words, text, role, found),
+            }
         } else if part.get("functionCall").is_some() {
             found.call(part);
         } else if part.get("functionResponse").is_some() {
@@ -143,5 +146,6 @@ fn words(parts: Option<&Value>, role: TranscriptRole, found: &mut Findings) -> S
             found.unsupported("part of a message");
         }
     }
+    add_before_files(&mut words, &typed.join("\n\n"), found);
     words
 }

@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::tests::{FOLDERS, copied, is_without_database, read};
-use crate::{AUTO, tests::drain};
+use super::tests::{FOLDERS, claude_line, copied, is_without_database, of_files, read};
+use crate::{AUTO, SourceSummary, tests::drain};
 use types::{
     config::SourceSettings,
     model::{Turn, TurnEvent},
@@ -78,4 +78,69 @@ fn a_bank_may_be_named_and_the_person_too() {
     let batch = drain(&mut *crate::open(&settings).unwrap(), 10);
     let TurnEvent::Turn(turn) = &batch.events[0] else { panic!("{batch:?}") };
     assert!(turn.bank.as_str().starts_with("mine/kite-") && turn.speaker == "Odalys", "{turn:?}");
+}
+
+#[test]
+fn a_fork_that_began_at_the_same_time_does_not_depend_on_its_name() {
+    let original =
+        [claude_line("s", "u1", None, 1, "One."), claude_line("s", "u2", Some("u1"), 30, "More.")].join("\n");
+    for is_marked in [false, true] {
+        // A later version of Claude Code says from which session a line was forked.
+        let id = if is_marked { "a" } else { "t" };
+        let mark = if is_marked { ",\"forkedFrom\":{\"sessionId\":\"s\"}}" } else { "}" };
+        let copy = claude_line(id, "u1", None, 1, "One.");
+        let copy = format!("{}{mark}", copy.strip_suffix('}').unwrap());
+        let fork = [copy, claude_line(id, "f1", Some("u1"), 9, "Fork.")].join("\n");
+        for names in [["a.jsonl", "z.jsonl"], ["z.jsonl", "a.jsonl"]] {
+            let (lines, _) = of_files("claude-code", &[(names[0], &original), (names[1], &fork)]);
+            let fork = format!("10:00:09 User in {id}: Fork.");
+            assert_eq!(lines, ["10:00:01 User in s: One.", &fork, "10:00:30 User in s: More."], "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_fork_keeps_is_not_counted_as_given_up() {
+    let said = |session: &str, uuid: &str, parent: &str, second: u32, text: &str| {
+        claude_line(session, uuid, Some(parent).filter(|parent| !parent.is_empty()), second, text)
+    };
+    let original =
+        [said("s", "u1", "", 1, "One."), said("s", "u2", "u1", 2, "Metric."), said("s", "u3", "u1", 9, "Feet.")];
+    let fork = [said("t", "u1", "", 1, "One."), said("t", "u2", "u1", 2, "Metric."), said("t", "f1", "u2", 20, "Go.")];
+    let folder = tempfile::TempDir::new().unwrap();
+    fs::write(folder.path().join("a.jsonl"), original.join("\n")).unwrap();
+    let given_up = || {
+        let mut source = crate::open(&SourceSettings::new("claude-code", folder.path())).unwrap();
+        let summary = SourceSummary::of(&mut *source, |_| ()).unwrap();
+        summary.banks.values().flat_map(|bank| bank.given_up.values()).sum::<u64>()
+    };
+    assert_eq!(given_up(), 1);
+    fs::write(folder.path().join("b.jsonl"), fork.join("\n")).unwrap();
+    assert_eq!(given_up(), 0);
+}
+
+#[test]
+fn a_fork_of_codex_says_the_same_words_as_its_original() {
+    let line = |second: u32, kind: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2026-05-04T10:00:{second:02}Z","type":"{kind}","payload":{payload}}}"#)
+    };
+    let meta =
+        |second, id: &str| line(second, "session_meta", &format!(r#"{{"id":"{id}","cwd":"/home/odalys/kite"}}"#));
+    let said =
+        |second, text: &str| line(second, "event_msg", &format!(r#"{{"type":"user_message","message":"{text}"}}"#));
+    let original = [meta(0, "le-a"), said(1, "Six knots."), said(10, "yes")].join("\n");
+    let fork = [meta(40, "le-b"), meta(40, "le-a"), said(40, "Six knots."), said(50, "yes")].join("\n");
+    let (lines, left_out) =
+        of_files("codex", &[("rollout-a.jsonl", original.as_str()), ("rollout-b.jsonl", fork.as_str())]);
+    let expected = ["10:00:01 User in le-a: Six knots.", "10:00:10 User in le-a: yes", "10:00:50 User in le-b: yes"];
+    assert_eq!((lines, left_out.as_str()), (expected.map(str::to_owned).to_vec(), "copy 1, session record 3"));
+}
+
+#[test]
+fn sessions_of_aider_in_the_same_second_are_different() {
+    let session = "# aider chat started at 2026-05-04 12:00:00\n\n#### yes  \n\nok\n\n";
+    let twice = format!("{session}{session}");
+    let name = ".aider.chat.history.md";
+    let (lines, _) = of_files("aider", &[(&format!("kite/{name}"), &twice), (&format!("reel/{name}"), session)]);
+    assert_eq!(lines.len(), 6, "{lines:?}");
 }

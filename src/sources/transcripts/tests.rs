@@ -5,6 +5,8 @@
 
 use std::{fs, path::Path};
 
+use serde_json::{Value, json};
+
 use crate::{AUTO, SourceBatch, SourceError};
 use types::{
     config::SourceSettings,
@@ -101,6 +103,37 @@ fn line(turn: &Turn) -> String {
     assert_eq!(turn.recall, !given_up, "{turn:?}");
     let state = if given_up { ", given up" } else { "" };
     format!("{} {} in {session}{state}: {text}", &time[11..time.len() - 1], turn.speaker)
+}
+
+/// What is read of these files, as [`line`] has it, and what was left out.
+pub(super) fn of_files(format: &str, files: &[(&str, &str)]) -> (Vec<String>, String) {
+    let folder = tempfile::TempDir::new().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let (turns, left_out) = read(format, folder.path()).unwrap();
+    (turns.iter().map(line).collect(), left_out)
+}
+
+/// A line of Claude Code with what a person typed.
+pub(super) fn claude_line(session: &str, uuid: &str, parent: Option<&str>, second: u32, text: &str) -> String {
+    claude_record(session, "user", uuid, parent, second, json!({ "role": "user", "content": text }))
+}
+
+fn claude_record(session: &str, kind: &str, uuid: &str, parent: Option<&str>, second: u32, message: Value) -> String {
+    json!({
+        "parentUuid": parent, "isSidechain": false, "type": kind, "message": message, "uuid": uuid,
+        "timestamp": format!("2026-05-04T10:00:{second:02}.000Z"), "cwd": "/home/odalys/kite", "sessionId": session,
+    })
+    .to_string()
+}
+
+/// The texts of the turns of one file, and what was left out.
+fn texts_of(format: &str, name: &str, content: &str) -> (Vec<String>, String) {
+    let (lines, left_out) = of_files(format, &[(name, content)]);
+    (lines.iter().map(|line| line.split_once(": ").unwrap().1.to_owned()).collect(), left_out)
 }
 
 /// Checks what is read of a folder, by its format and as recognised.
@@ -440,4 +473,179 @@ fn goose_cursor_and_zed_are_read_as_they_are_described() {
         ],
         "environment 2, session record 2, subagent 1, thinking 2, tool call 2",
     );
+}
+
+/// The answer of these lines of Claude Code, each with the blocks of a line.
+fn answer(lines: &[Value]) -> Vec<String> {
+    let record = |(at, blocks): (usize, &Value)| {
+        let message = json!({ "id": "m", "role": "assistant", "content": blocks });
+        claude_record("s", "assistant", &format!("a{at}"), None, 1, message)
+    };
+    let lines: Vec<String> = lines.iter().enumerate().map(record).collect();
+    texts_of("claude-code", "s.jsonl", &lines.join("\n")).0
+}
+
+#[test]
+fn an_answer_that_is_streamed_stands_there_once_and_loses_nothing() {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let call = json!({ "type": "tool_use", "id": "t", "name": "Bash", "input": {} });
+    let think = json!({ "type": "thinking", "thinking": "Hm." });
+    for (lines, expected) in [
+        (
+            vec![
+                json!([text("First paragraph.\n\nSecond par")]),
+                json!([text("First paragraph.\n\nSecond paragraph.")]),
+            ],
+            "First paragraph. /  / Second paragraph.",
+        ),
+        (
+            vec![json!([text("Step one.\n\nNow")]), json!([text("Now the second step.")])],
+            "Step one. /  / Now /  / Now the second step.",
+        ),
+        (
+            vec![json!([text("I found 3 pears")]), json!([call]), json!([text("I found 3 pears and 2 plums")])],
+            "I found 3 pears /  / I found 3 pears and 2 plums",
+        ),
+        (
+            vec![json!([text("Run it in production")]), json!([call]), json!([text("production")])],
+            "Run it in production /  / production",
+        ),
+        // A line may repeat all blocks so far.
+        (vec![json!([think]), json!([think, text("Six")]), json!([think, text("Six knots."), call])], "Six knots."),
+        (vec![json!([text("Plums"), text("Plums and pears")])], "Plums /  / Plums and pears"),
+    ] {
+        assert_eq!(answer(&lines), [expected], "{lines:?}");
+    }
+}
+
+#[test]
+fn blocks_of_one_message_are_joined_whole() {
+    let typed = json!({ "role": "user", "content": [{ "type": "text", "text": "Is it port 80?" }, { "type": "text", "text": "80?" }] });
+    let line = claude_record("s", "user", "u", None, 1, typed);
+    assert_eq!(texts_of("claude-code", "s.jsonl", &line).0, ["Is it port 80? /  / 80?"]);
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let call = json!({ "type": "tool_use", "name": "s", "input": {} });
+    let content = [text("I found 3 pears"), call, text("I found 3 pears and 2 plums"), text("plums")];
+    let message = json!({
+        "uuid": "1", "text": "", "sender": "assistant", "created_at": "2026-05-04T10:00:01Z", "content": content,
+        "attachments": [], "files": [],
+    });
+    let export =
+        json!([{ "uuid": "c", "name": "n", "created_at": "2026-05-04T10:00:00Z", "chat_messages": [message] }]);
+    let (texts, _) = texts_of("claude-ai", "conversations.json", &export.to_string());
+    assert_eq!(texts, ["I found 3 pears /  / I found 3 pears and 2 plums /  / plums"]);
+}
+
+#[test]
+fn what_programs_write_in_a_persons_name_is_no_talk() {
+    let typed = [
+        ("Put <hook_context> in the middle; keep these words.", true),
+        ("# AGENTS.md instructions should be shorter, please cut them.", true),
+        ("What does <tick> mean?", true),
+        ("<teammate-message teammate_id=\"a\">Done.</teammate-message>", false),
+        ("<channel source=\"slack\">hi</channel>", false),
+        ("<tick>10</tick>", false),
+        ("Base directory for this skill: /x\n\n# Skill", false),
+    ];
+    let lines: Vec<String> = typed
+        .iter()
+        .enumerate()
+        .map(|(at, (text, _))| claude_line("s", &format!("u{at}"), None, at as u32, text))
+        .collect();
+    let (texts, left_out) = texts_of("claude-code", "s.jsonl", &lines.join("\n"));
+    let expected: Vec<&str> = typed.iter().filter(|(_, is_typed)| *is_typed).map(|(text, _)| *text).collect();
+    assert_eq!(
+        (texts, left_out.as_str()),
+        (expected.iter().map(|text| (*text).to_owned()).collect(), "program's note 4")
+    );
+}
+
+#[test]
+fn what_an_editor_puts_before_a_request_is_left_out() {
+    let requests = [
+        "# Context from my IDE setup:\n\n## Open tabs:\n- a.rs\n\n## My request for Codex:\nExplain this file",
+        "# Files mentioned by the user:\n\n## a.png: /tmp/a.png\n\n## My request:\nWhat is wrong?\n",
+        "# Context from my IDE setup: how do I turn it off?",
+    ];
+    let event = |(at, text): (usize, &&str)| {
+        let payload = json!({ "type": "user_message", "message": text });
+        json!({ "timestamp": format!("2026-05-04T10:00:{at:02}Z"), "type": "event_msg", "payload": payload })
+            .to_string()
+    };
+    let lines: Vec<String> = requests.iter().enumerate().map(event).collect();
+    let (texts, left_out) = texts_of("codex", "rollout-a.jsonl", &lines.join("\n"));
+    assert_eq!(
+        (texts, left_out.as_str()),
+        (["Explain this file", "What is wrong?", requests[2]].map(str::to_owned).to_vec(), "environment 2",)
+    );
+}
+
+#[test]
+fn files_that_a_prompt_names_are_left_out() {
+    let parts = [
+        "See @a.md",
+        "\n--- Content from referenced files ---",
+        "\nContent from @a.md:\n",
+        "BODY",
+        "\n--- End of content ---",
+    ];
+    let list: Vec<Value> = parts.iter().map(|text| json!({ "text": text })).collect();
+    let session = json!({ "sessionId": "g", "projectHash": "0f".repeat(32), "messages": [
+        { "id": "1", "type": "user", "timestamp": "2026-05-04T10:00:00Z", "content": parts.join("\n") },
+        { "id": "2", "type": "user", "timestamp": "2026-05-04T10:00:01Z", "content": list.clone() },
+    ]});
+    let (texts, left_out) = texts_of("gemini-cli", "chats/session-a.json", &format!("\u{feff}{session}"));
+    assert_eq!((texts, left_out.as_str()), (vec!["See @a.md".to_owned(); 2], "image or file 2, session record 1"));
+    let line = json!({
+        "uuid": "u", "parentUuid": null, "sessionId": "q", "timestamp": "2026-05-04T10:00:00Z", "type": "user",
+        "cwd": "/home/odalys/kite", "message": { "role": "user", "parts": list },
+    });
+    let (texts, left_out) = texts_of("qwen-code", "chats/q.jsonl", &line.to_string());
+    assert_eq!((texts, left_out.as_str()), (vec!["See @a.md".to_owned()], "image or file 1"));
+}
+
+#[test]
+fn small_forms_of_other_programs_are_known() {
+    // A skill of Copilot CLI.
+    let event = |at: u32, data: Value| {
+        json!({ "type": "user.message", "id": format!("e{at}"), "timestamp": format!("2026-05-04T10:00:{at:02}Z"), "data": data })
+            .to_string()
+    };
+    let events = [
+        event(1, json!({ "content": "Six knots.", "messageId": "1" })),
+        event(2, json!({ "content": "Typed.", "source": "user", "messageId": "2" })),
+        event(3, json!({ "content": "A skill.", "source": "skill-x", "messageId": "3" })),
+    ];
+    let (texts, left_out) = texts_of("copilot-cli", "c/events.jsonl", &events.join("\n"));
+    assert_eq!((texts, left_out.as_str()), (["Six knots.", "Typed."].map(str::to_owned).to_vec(), "program's note 1"));
+    // Words behind a command of Aider's.
+    let history =
+        "# aider chat started at 2026-05-04 12:00:00\n\n#### /ask How fast?  \n\nSix.\n\n#### /ask  \n#### /add a  \n";
+    let (texts, left_out) = texts_of("aider", ".aider.chat.history.md", history);
+    assert_eq!((texts, left_out.as_str()), (["How fast?", "Six."].map(str::to_owned).to_vec(), "slash command 1"));
+    // An answer of LibreChat's that is an error, and a picture of Continue's.
+    let message = |id: &str, is_person: bool, text: &str, error: bool| json!({ "messageId": id, "text": text, "createdAt": "2026-05-04T10:00:00Z", "isCreatedByUser": is_person, "error": error });
+    let chat = json!({ "conversationId": "l", "messages": [message("1", true, "Hello?", false), message("2", false, "No key.", true)] });
+    let (texts, left_out) = texts_of("librechat", "l.json", &chat.to_string());
+    assert_eq!((texts, left_out.as_str()), (vec!["Hello?".to_owned()], "program's note 1"));
+    let content = json!([{ "type": "text", "text": "Look" }, { "type": "imageUrl", "imageUrl": { "url": "data:" } }]);
+    let session = json!({ "sessionId": "c", "title": "t", "dateCreated": "1777888800000", "history": [
+        { "message": { "role": "user", "content": content } },
+    ]});
+    let (texts, left_out) = texts_of("continue", "c.json", &session.to_string());
+    assert_eq!((texts, left_out.as_str()), (vec!["Look".to_owned()], "image or file 1"));
+}
+
+#[test]
+fn a_key_in_a_call_that_is_cut_is_masked_before() {
+    let said = json!({ "id": "m", "role": "assistant", "content": [
+        { "type": "text", "text": "I look." },
+        { "type": "tool_use", "id": "t", "name": "Bash",
+          "input": { "command": format!("psql --quiet {} postgres://ines:Tr33-h0use-Qz81@db/x", "-v a=1 ".repeat(11)) } },
+    ]});
+    let folder = tempfile::TempDir::new().unwrap();
+    fs::write(folder.path().join("s.jsonl"), claude_record("s", "assistant", "a", None, 1, said)).unwrap();
+    let (turns, _) = read("claude-code", folder.path()).unwrap();
+    let metadata = turns[0].metadata.as_ref().unwrap().to_json();
+    assert!(metadata.contains("postgres://ines:[key]@") && !metadata.contains("Tr33"), "{metadata}");
 }

@@ -1,8 +1,8 @@
-//! Calls of tools as one line.
+//! Calls of tools in few words.
 //!
 //! In: the calls of an answer, in the forms in which programs write them. Out: the name of each tool and the first line
-//! of what it was asked, such as `Bash cargo test; Write notes.md`. Never what a tool gave back, and never a whole
-//! file: of the arguments, only a short one that says what the call is about.
+//! of what it was asked, such as `Bash cargo test`; `chat::call_line` masks them and makes one line of them. Never what
+//! a tool gave back, and never a whole file: of the arguments, only a short one that says what the call is about.
 
 use serde_json::Value;
 
@@ -23,18 +23,14 @@ const TELLING: [&str; 14] = [
     "task",
     "name",
 ];
-/// The most characters of a call.
-const CALL_CHARACTERS: usize = 120;
-/// The most bytes of a line.
-const LINE_BYTES: usize = 1_000;
-/// Between calls.
-const BETWEEN: &str = "; ";
+/// The most characters of a call. It is masked before it is cut to what is stored, so that no part of a key is left.
+const CALL_CHARACTERS: usize = 1_000;
+/// The most calls of an answer: more than a line has room for.
+const MOST_CALLS: usize = 300;
 /// The end of what was cut.
 const CUT: &str = "…";
-/// The end of a line without room for more.
-const FULL: &str = "; …";
 
-/// A call as it stands in the line; `None` if it names no tool.
+/// A call in few words; `None` if it names no tool.
 pub(super) fn of_call(call: &Value) -> Option<String> {
     let function = ["function", "functionCall", "toolCall", "tool_call"].into_iter().find_map(|name| call.get(name));
     let call = function.filter(|function| function.is_object()).unwrap_or(call);
@@ -51,7 +47,11 @@ pub(super) fn of_call(call: &Value) -> Option<String> {
     let whole = format!("{name} {about}");
     let line = whole.split_whitespace().collect::<Vec<_>>().join(" ");
     Some(match line.char_indices().nth(CALL_CHARACTERS) {
-        Some((at, _)) => format!("{}{CUT}", line.get(..at).unwrap_or_default()),
+        Some((at, _)) => {
+            // Not inside a word, which may be a key.
+            let kept = line.get(..at).unwrap_or_default();
+            format!("{} {CUT}", kept.rsplit_once(' ').map_or(name, |(whole, _)| whole))
+        }
         None => line,
     })
 }
@@ -70,22 +70,10 @@ fn said(argument: &Value) -> Option<String> {
     .filter(|words| !words.is_empty())
 }
 
-/// Adds calls to a line. Those for which there is no room are left out, which a mark says.
-pub(super) fn join(line: &mut Option<String>, calls: Vec<String>) {
-    for call in calls {
-        let line = line.get_or_insert_default();
-        if line.ends_with(FULL) {
-            return;
-        }
-        if line.len() + call.len() > LINE_BYTES {
-            line.push_str(FULL);
-            return;
-        }
-        if !line.is_empty() {
-            line.push_str(BETWEEN);
-        }
-        line.push_str(&call);
-    }
+/// Adds calls to those of an answer.
+pub(super) fn keep(all: &mut Vec<String>, calls: Vec<String>) {
+    let room = MOST_CALLS.saturating_sub(all.len());
+    all.extend(calls.into_iter().take(room));
 }
 
 #[cfg(test)]
@@ -118,17 +106,8 @@ mod tests {
             assert_eq!(of_call(&call).as_deref(), Some(line), "{call}");
         }
         assert_eq!(of_call(&json!({"input": {}})), None);
-        let long = of_call(&json!({"name": "Bash", "input": {"command": "x".repeat(5_000)}})).unwrap();
-        assert_eq!(long.chars().count(), CALL_CHARACTERS + 1);
-    }
-
-    #[test]
-    fn a_line_has_an_end() {
-        let mut line = None;
-        join(&mut line, vec!["Bash ls".to_owned(), "Read a".to_owned()]);
-        assert_eq!(line.as_deref(), Some("Bash ls; Read a"));
-        (0..500).for_each(|_| join(&mut line, vec!["Read a file".to_owned()]));
-        let line = line.unwrap();
-        assert!(line.len() <= LINE_BYTES + 8 && line.ends_with("; …"), "{line}");
+        let command = format!("curl -H {}", "x".repeat(5_000));
+        let long = of_call(&json!({"name": "Bash", "input": {"command": command}})).unwrap();
+        assert_eq!(long, "Bash curl -H …", "a word that has no room is left out whole");
     }
 }

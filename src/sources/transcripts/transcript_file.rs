@@ -28,6 +28,9 @@ const MAX_WHOLE_BYTES: u64 = 256 << 20;
 /// The largest file that is read beside a transcript.
 const MAX_BESIDE_BYTES: u64 = 4 << 20;
 
+/// What some editors write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A file that is read.
 pub(super) struct TranscriptFile<'a> {
     pub(super) tree: &'a ExportTree,
@@ -78,7 +81,7 @@ impl TranscriptFile<'_> {
             directory: None,
             branch: None,
             model: None,
-            calls: None,
+            calls: Vec::new(),
             speaker: None,
             is_on_kept_branch: true,
         }
@@ -156,7 +159,8 @@ impl TranscriptFile<'_> {
         let read = self.tree.read(self.name)?.take(MAX_WHOLE_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|e| self.tree.unreadable(self.name, 0, e))?;
         let problem = (bytes.len() as u64 > MAX_WHOLE_BYTES).then_some("it is larger than 256 MiB; divide it");
-        let bytes = types::lone_surrogates::replace_lone_surrogates(&bytes).into_owned();
+        let marked = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+        let bytes = types::lone_surrogates::replace_lone_surrogates(marked).into_owned();
         let element = JsonElement { path: 0, line: 1, bytes, problem };
         match element.parse::<Value>(&self.origin()) {
             Ok(value) => Ok(Some(value)),

@@ -2,12 +2,14 @@
 //!
 //! In: an export with files of one program, or single files of several. Out: their messages, oldest first. A message
 //! that stands in several files, as a fork or a resume copies it, is returned once, with its earliest time; the files
-//! are read in the order in which their sessions began, so that of equal times the original's counts. A message of a
-//! branch that was given up says so, unless a copy of it was kept. Memory grows with the number of messages, by a few words for each.
+//! are read in the order in which their sessions began, so that of equal times the original's counts, whatever the files
+//! are called. A message of a branch that was given up says so, unless a copy of it was kept. A file that cannot be read
+//! is a dead letter, and one that is not the program's is counted. Memory grows with the number of messages, by a few
+//! words for each.
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
-    io::Read,
+    io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
@@ -35,6 +37,8 @@ use types::{
 
 /// How much of a file is read to recognise it.
 const HEAD_BYTES: u64 = 64 << 10;
+/// How much of it is read to find its first time, which may stand behind a picture.
+const MOST_HEAD_BYTES: usize = 32 << 20;
 /// The bank if the user names none.
 pub(crate) const DEFAULT_BANK: &str = "{project}";
 /// What is replaced in texts if the user names nothing.
@@ -57,12 +61,24 @@ pub(super) fn open(
 pub(super) struct TranscriptFileToRead {
     program: &'static TranscriptProgram,
     place: FilePlace,
-    /// When its session began, in milliseconds since 1970.
-    began_ms: i64,
+    beginning: FileBeginning,
+    /// Whether its beginning is not that of the program's files: then it is only counted.
+    is_of_other_form: bool,
     bytes: u64,
     /// What distinguishes it from other files.
     id: u32,
     purpose: ReadingPurpose,
+}
+
+/// What the beginning of a file says of its session. Files are read in this order.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FileBeginning {
+    /// In milliseconds since 1970; late if the file does not say it.
+    began_ms: i64,
+    /// Whether its messages name the session from which they were forked.
+    is_fork: bool,
+    /// The id of the session, so that copies with the same times belong to one session, whatever the files are called.
+    session: String,
 }
 
 /// What of a file is returned.
@@ -79,24 +95,44 @@ enum ReadingPurpose {
 enum FilePlace {
     /// A name in the export.
     Entry(String),
-    /// A file by itself. If it cannot be read, that is a dead letter.
+    /// A file by itself.
     Alone(PathBuf),
 }
 
 impl TranscriptFileToRead {
-    /// A file of a program by itself; `None` if it is not there, or is not the program's.
+    /// A file of a program by itself; `None` if it is not there, or holds nothing.
     pub(super) fn alone(program: &'static TranscriptProgram, path: &Path, id: u32) -> Option<Self> {
-        let tree = ExportTree::open(path).ok()?;
-        let entry = tree.entries().first()?;
-        let head = head_of(&tree, &entry.name).ok()?;
-        (program.has_head)(&head).then(|| Self {
-            program,
-            place: FilePlace::Alone(path.to_owned()),
-            began_ms: first_time(&head),
-            bytes: entry.bytes,
-            id,
-            purpose: ReadingPurpose::All,
-        })
+        let (head, bytes) = match ExportTree::open(path) {
+            Ok(tree) => {
+                let entry = tree.entries().first()?;
+                (head_of(&tree, &entry.name).ok(), entry.bytes)
+            }
+            // What is wrong with it is told when it is read.
+            Err(_) if path.exists() => (None, 0),
+            Err(_) => return None,
+        };
+        Self::with_head(program, FilePlace::Alone(path.to_owned()), head.as_deref(), bytes, id)
+    }
+
+    /// A file with this beginning, if that can be read; `None` if the file holds nothing.
+    fn with_head(
+        program: &'static TranscriptProgram,
+        place: FilePlace,
+        head: Option<&str>,
+        bytes: u64,
+        id: u32,
+    ) -> Option<Self> {
+        if head.is_some_and(|head| head.trim().is_empty()) {
+            return None;
+        }
+        let beginning = FileBeginning::of(head.unwrap_or_default());
+        let is_of_other_form = head.is_some_and(|head| !(program.has_head)(head));
+        Some(Self { program, place, beginning, is_of_other_form, bytes, id, purpose: ReadingPurpose::All })
+    }
+
+    /// Whether it is only counted, since it is not its program's.
+    pub(super) fn is_of_other_form(&self) -> bool {
+        self.is_of_other_form
     }
 
     /// The same file, which was read before.
@@ -128,15 +164,13 @@ pub(super) struct TranscriptReader {
     /// In the order of their sessions.
     files: Vec<TranscriptFileToRead>,
     at: usize,
-    /// Files with lines of JSON that are not the program's, which are counted.
-    other_files: usize,
     bytes: (u64, u64),
     projects: Projects,
     choice: ProjectChoice,
     pauses: AgentPauses,
     known: KnownMessages,
     unread: UnreadCounts,
-    /// Files by themselves that could not be read, each with the letter that says why.
+    /// Files that could not be read, each with the letter that says why.
     failures: Vec<(u32, DeadLetter)>,
     /// Whether they are tried again, and are no dead letters yet.
     tries_again: bool,
@@ -146,25 +180,18 @@ impl TranscriptReader {
     /// The files of a program in an export.
     fn of_export(program: &'static TranscriptProgram, settings: &SourceSettings) -> Result<Self, SourceError> {
         let tree = ExportTree::open(&settings.path)?;
-        let (mut files, mut other_files) = (Vec::new(), 0);
+        let mut files = Vec::new();
         for entry in tree.entries() {
             let name = entry.name.as_str();
-            let head = if tree.is_file() || (program.has_name)(name) { head_of(&tree, name)? } else { continue };
-            if tree.is_file() || (program.has_head)(&head) {
+            // Of a single file, the user says that it is the program's.
+            let is_alone = tree.is_file();
+            if is_alone || (program.has_name)(name) {
+                let head = if is_alone { None } else { head_of(&tree, name).ok() };
                 let place = FilePlace::Entry(name.to_owned());
-                files.push(TranscriptFileToRead {
-                    program,
-                    place,
-                    began_ms: first_time(&head),
-                    bytes: entry.bytes,
-                    id: 0,
-                    purpose: ReadingPurpose::All,
-                });
-            } else if name.contains(".jsonl") && !head.trim().is_empty() {
-                other_files += 1;
+                files.extend(TranscriptFileToRead::with_head(program, place, head.as_deref(), entry.bytes, 0));
             }
         }
-        if files.is_empty() {
+        if files.iter().all(TranscriptFileToRead::is_of_other_form) {
             return Err(SourceError::Format {
                 path: settings.path.clone(),
                 line: 1,
@@ -178,7 +205,7 @@ impl TranscriptReader {
         for (number, file) in reader.files.iter_mut().enumerate() {
             file.id = u32::try_from(number).unwrap_or(u32::MAX);
         }
-        (reader.tree, reader.other_files) = (Some(tree), other_files);
+        reader.tree = Some(tree);
         Ok(reader)
     }
 
@@ -191,11 +218,11 @@ impl TranscriptReader {
         settings: &SourceSettings,
         description: String,
     ) -> Result<Self, SourceError> {
-        files.sort_by_cached_key(|file| (file.began_ms, file.name()));
+        files.sort_by_cached_key(|file| (file.beginning.clone(), file.name()));
         // Of a file and its compressed copy, the file itself is read.
         let plain: HashSet<String> = files.iter().map(TranscriptFileToRead::name).collect();
         files.retain(|file| file.name().strip_suffix(".zst").is_none_or(|name| !plain.contains(name)));
-        let has_local_times = files.iter().any(|file| file.program.has_local_times);
+        let has_local_times = files.iter().any(|file| file.program.has_local_times && !file.is_of_other_form);
         Ok(Self {
             description,
             tree: None,
@@ -204,7 +231,6 @@ impl TranscriptReader {
             bytes: (0, files.iter().map(|file| file.bytes).sum()),
             files,
             at: 0,
-            other_files: 0,
             projects: Projects::default(),
             choice: ProjectChoice::new(&settings.only, &settings.except),
             pauses: AgentPauses::default(),
@@ -290,7 +316,7 @@ impl TranscriptReader {
         order: &mut TimeSorter,
         found: &mut VecDeque<ChatItem>,
     ) -> Result<(), SourceError> {
-        let Findings { messages, mut skipped, mut rejects, mut unread, project: place, .. } = findings;
+        let Findings { messages, mut skipped, rejects, placed_rejects, mut unread, project: place, .. } = findings;
         let Some(file) = self.files.get(number) else { return Ok(()) };
         let (program, id) = (file.program, file.id);
         if file.purpose == ReadingPurpose::All {
@@ -298,37 +324,36 @@ impl TranscriptReader {
         } else {
             skipped.clear();
         }
-        if file.purpose == ReadingPurpose::Knowledge {
-            rejects.clear();
-        }
-        // In a file that grows, a record that cannot be read is found each time.
-        let (known, is_first) = (&mut self.known, file.purpose == ReadingPurpose::All);
-        rejects.retain(|letter| {
-            let key = format!("letter/{}/{}/{}", letter.origin, letter.reason, letter.payload);
-            let is_new = known.see(&key, b"", id, true) == MessageSighting::New;
-            is_first || is_new
-        });
-        let is_silent = file.purpose != ReadingPurpose::All;
+        let purpose = file.purpose;
+        let is_silent = purpose != ReadingPurpose::All;
         found.extend(skipped.into_iter().map(ChatItem::Skip));
         let agent = program.agent;
-        let project = self.projects.project(agent, place.as_deref());
-        let origin = MessageOrigin { agent, place: place.as_deref(), directory: None };
-        match self.choice.left_out(&project, origin) {
-            // A record that cannot be read says neither of which of a database's projects it is nor when it was said.
-            // Of an export, its source withholds it then; of a followed file, it is withheld here.
-            _ if program.is_database || !self.pauses.is_empty() => {
-                let is_followed = self.tries_again;
-                found.extend(rejects.into_iter().map(|letter| {
+        // Of which of its projects a record of a database is, its reader says, if anything does.
+        let of_file = place.filter(|_| !program.is_database);
+        let of_file = rejects.into_iter().map(|letter| (of_file.clone(), letter));
+        let letters = of_file.chain(placed_rejects.into_iter().map(|(place, letter)| (Some(place), letter)));
+        for (place, letter) in letters.filter(|_| purpose != ReadingPurpose::Knowledge) {
+            // In a file that grows, a record that cannot be read is found each time.
+            let key = format!("letter/{}/{}/{}", letter.origin, letter.reason, letter.payload);
+            let is_new = self.known.see(&key, b"", id, true) == MessageSighting::New;
+            if is_silent && !is_new {
+                continue;
+            }
+            let project = self.projects.project(agent, place.as_deref());
+            let left_out =
+                self.choice.left_out(&project, MessageOrigin { agent, place: place.as_deref(), directory: None });
+            let may_be_left_out = program.is_database && place.is_none() && !self.choice.has_no_lists();
+            found.push_back(match left_out {
+                // A record that cannot be read does not say when it was said, either. Of an export, its source
+                // withholds it then; of a followed file, it is withheld here.
+                _ if may_be_left_out || !self.pauses.is_empty() => {
+                    let is_followed = self.tries_again;
                     let letter = if is_followed { DeadLetter::new(letter.origin, letter.reason, b"") } else { letter };
                     ChatItem::Reject { conversation: None, letter }
-                }));
-            }
-            Some(reason) => {
-                found.extend(rejects.iter().map(|_| ChatItem::Skip(SkipReason::NotTalk(reason))));
-            }
-            None => found.extend(
-                rejects.into_iter().map(|letter| ChatItem::Reject { conversation: Some(project.clone()), letter }),
-            ),
+                }
+                Some(reason) => ChatItem::Skip(SkipReason::NotTalk(reason)),
+                None => ChatItem::Reject { conversation: Some(project), letter },
+            });
         }
         let mut skip = |reason| {
             if !is_silent {
@@ -368,21 +393,29 @@ impl TranscriptReader {
 
 impl UnorderedReader for TranscriptReader {
     fn collect(&mut self, order: &mut TimeSorter, found: &mut VecDeque<ChatItem>) -> Result<bool, SourceError> {
-        let others = std::mem::take(&mut self.other_files);
-        found.extend((0..others).map(|_| ChatItem::Skip(SkipReason::NotTalk(kind::OTHER_FILE))));
         let number = self.at;
         let Some(file) = self.files.get(number) else {
             return Ok(false);
         };
         self.at += 1;
         self.bytes.0 += file.bytes;
+        if file.is_of_other_form {
+            if file.purpose == ReadingPurpose::All {
+                found.push_back(ChatItem::Skip(SkipReason::NotTalk(kind::OTHER_FILE)));
+            }
+            return Ok(true);
+        }
         match (self.read(number), &file.place) {
             (Ok(findings), _) => self.keep(number, findings, order, found)?,
-            (Err(error), FilePlace::Entry(_)) => return Err(error),
+            // Where the user names one file, there are no others.
+            (Err(error), FilePlace::Entry(_)) if self.tree.as_ref().is_some_and(ExportTree::is_file) => {
+                return Err(error);
+            }
             // A program may delete a file at any time, and one bad file does not stop the others.
             (Err(_), FilePlace::Alone(path)) if !path.exists() => {}
-            (Err(error), FilePlace::Alone(_)) => {
-                let letter = DeadLetter::new(file.name(), error.to_string(), b"");
+            (Err(error), _) => {
+                let origin = self.tree.as_ref().map_or_else(|| file.name(), |tree| tree.origin(&file.name()));
+                let letter = DeadLetter::new(origin, error.to_string(), b"");
                 if self.tries_again {
                     self.failures.push((file.id, letter));
                 } else {
@@ -442,20 +475,45 @@ impl UnorderedReader for TranscriptReader {
     }
 }
 
+/// The beginning of a file; one of lines goes to the end of the first line with a time.
 fn head_of(tree: &ExportTree, name: &str) -> Result<String, SourceError> {
-    let mut bytes = Vec::new();
-    let read = tree.read(name)?.take(HEAD_BYTES).read_to_end(&mut bytes);
-    read.map_err(|e| tree.unreadable(name, 0, e))?;
+    let failed = |error| tree.unreadable(name, 0, error);
+    let (mut bytes, mut input) = (Vec::new(), BufReader::new(tree.read(name)?));
+    (&mut input).take(HEAD_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    let has_time = |line: &[u8]| first_time(&String::from_utf8_lossy(line)).is_some();
+    let mut is_enough = !name.contains(".jsonl") || has_time(&bytes);
+    while let Some(room) = MOST_HEAD_BYTES.checked_sub(bytes.len()).filter(|_| !is_enough) {
+        let before = bytes.len();
+        (&mut input).take(room as u64).read_until(b'\n', &mut bytes).map_err(failed)?;
+        // Together with what was cut off at the end of the first bytes.
+        let begin = bytes.get(..before).and_then(|read| read.iter().rposition(|byte| *byte == b'\n')).unwrap_or(0);
+        is_enough = bytes.len() == before || has_time(bytes.get(begin..).unwrap_or_default());
+    }
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-/// When a session began, as the first time in its file says; late if there is none.
-fn first_time(head: &str) -> i64 {
-    const NAME: &str = "\"timestamp\"";
-    let times = head.match_indices(NAME).filter_map(|(at, _)| {
-        let value = head.get(at + NAME.len()..)?.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-        EventTime::read(value.split('"').next()?).ok()
-    });
-    times.into_iter().next().map_or(i64::MAX, |time| time.unix_ms)
+/// The first time that a text names.
+fn first_time(text: &str) -> Option<EventTime> {
+    texts_of(text, "timestamp").find_map(|time| EventTime::read(time).ok())
+}
+
+/// What stands in the fields of this name.
+fn texts_of<'t>(text: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
+    let name = format!("\"{name}\"");
+    let fields: Vec<usize> = text.match_indices(&name).map(|(at, name)| at + name.len()).collect();
+    fields.into_iter().filter_map(move |at| {
+        let value = text.get(at..)?.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        value.split('"').next()
+    })
+}
+
+impl FileBeginning {
+    fn of(head: &str) -> Self {
+        Self {
+            began_ms: first_time(head).map_or(i64::MAX, |time| time.unix_ms),
+            is_fork: head.contains("\"forkedFrom\""),
+            session: texts_of(head, "sessionId").next().unwrap_or_default().to_owned(),
+        }
+    }
 }

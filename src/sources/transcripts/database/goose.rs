@@ -77,8 +77,8 @@ fn read_all(file: &TranscriptFile<'_>, found: &mut Findings, database: &Connecti
     for row in rows {
         let row = row?;
         if let Err(reason) = said(file, found, &row) {
-            let origin = format!("{}:{}", file.origin(), row.id);
-            found.reject_part(&origin, 0, &Value::String(row.content), reason);
+            let origin = format!("{}:{}:0", file.origin(), row.id);
+            found.reject_in(&row.directory, origin, &Value::String(row.content), reason);
         }
     }
     Ok(())

@@ -63,7 +63,7 @@ fn read_all(file: &TranscriptFile<'_>, found: &mut Findings, database: &Connecti
                 parts.query_map([&id], |row| lenient(row, 0))?.collect::<rusqlite::Result<_>>()?;
             if let Err(reason) = said(file, found, &session, (&data, &data_of_parts), !is_undone) {
                 let whole = Value::Array(vec![Value::String(data), Value::from(data_of_parts)]);
-                found.reject_part(&format!("{}:{}", file.origin(), id), 0, &whole, reason);
+                found.reject_in(&session.directory, format!("{}:{}:0", file.origin(), id), &whole, reason);
             }
         }
     }
@@ -118,9 +118,9 @@ fn said(
             "text" if is_set("synthetic") || is_set("ignored") => found.not_talk(kind::NOTE),
             "text" => {
                 let said = text(&part, "text").unwrap_or_default();
-                let said = if role == TranscriptRole::Person { unquoted(said) } else { said };
-                add(&mut words, said, role, found);
-                odd.tell_beside(said, &mut found.unread);
+                let said = if role == TranscriptRole::Person { unquoted(said) } else { said.to_owned() };
+                add(&mut words, &said, role, found);
+                odd.tell_beside(&said, &mut found.unread);
             }
             "reasoning" => found.not_talk(kind::THINKING),
             "tool" => found.call(&part),
@@ -152,8 +152,32 @@ fn said(
     Ok(())
 }
 
-/// A prompt without the quotation marks that go round the whole of it.
-fn unquoted(prompt: &str) -> &str {
-    let inner = prompt.trim().strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
-    inner.filter(|inner| !inner.is_empty() && !inner.contains('"')).unwrap_or(prompt)
+/// A prompt without the quotation marks that `opencode run` puts round it, and without the backslashes that then stand
+/// before every one inside. Where one has no backslash, the marks are the person's.
+fn unquoted(prompt: &str) -> String {
+    let inner = prompt.trim().strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or_default();
+    let is_escaped = |at: usize| inner.get(..at).is_some_and(|before| before.ends_with('\\'));
+    if inner.is_empty() || !inner.match_indices('"').all(|(at, _)| is_escaped(at)) {
+        return prompt.to_owned();
+    }
+    inner.replace("\\\"", "\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quotation_marks_of_a_run_are_taken_off() {
+        for (stored, typed) in [
+            (r#""Say six.""#, "Say six."),
+            (r#""Say \"six\" twice.""#, r#"Say "six" twice."#),
+            (r#""Six" and "seven""#, r#""Six" and "seven""#),
+            (r#"Say "six""#, r#"Say "six""#),
+            ("\"\"", "\"\""),
+            ("\"", "\""),
+        ] {
+            assert_eq!(unquoted(stored), typed);
+        }
+    }
 }

@@ -69,8 +69,9 @@ fn read_all(file: &TranscriptFile<'_>, found: &mut Findings, database: &Connecti
     for row in rows {
         let thread = row?;
         if let Err(reason) = read_thread(file, found, &thread) {
-            let origin = format!("{}:{}", file.origin(), thread.id);
-            found.reject_part(&origin, 0, &Value::String(thread.id), reason);
+            let origin = format!("{}:{}:0", file.origin(), thread.id);
+            let directory = thread.directory.unwrap_or_default();
+            found.reject_in(&directory, origin, &Value::String(thread.id), reason);
         }
     }
     Ok(())
