@@ -131,7 +131,7 @@ fn of_two_writers_that_race_for_a_version_exactly_one_wins() {
             let record = with(turn("1", &format!("{writer} {version}")), json!({ "expected_version": version }));
             start.wait();
             let (status, said) = put_one(&service, &record);
-            // Whoever is refused and asks, too, is told what stands.
+            // A writer that is refused reads what stands, too.
             (status, said, held(&service)["1"].clone())
         };
         let [one, two] = std::thread::scope(|scope| {

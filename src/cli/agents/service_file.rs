@@ -38,7 +38,7 @@ pub(super) struct ServiceFile {
     pub(super) token: String,
     /// Our program.
     pub(super) program: PathBuf,
-    /// The environment variables that the service is started with, beside those of whoever starts it.
+    /// The environment variables that the service is started with, beside those of the process that starts it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) variables: BTreeMap<String, String>,
     /// Whether systemd starts the service; else the first hook does.

@@ -197,7 +197,7 @@ fn agreement_of_reading(
     sum += ABSENT * absent;
     let persons = others_than_only_person(question, persons, familiar);
     if let Some(named) = NamedPerson::of(question, &persons, familiar, no_names) {
-        // What an assistant says, it says to whoever asks.
+        // What an assistant says is meant for the asker.
         let asker = question.question().asker.as_deref().filter(|_| question.is_in_first_person());
         let to_asker = asker.is_some_and(|asker| named.has(name_key(&canonical_name(asker))));
         let is_own = |part: &FamiliarPart| named.is_by_or_about(part) || to_asker && is_by_assistant(part);

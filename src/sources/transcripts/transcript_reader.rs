@@ -107,7 +107,7 @@ impl TranscriptFileToRead {
                 let entry = tree.entries().first()?;
                 (head_of(&tree, &entry.name).ok(), entry.bytes)
             }
-            // What is wrong with it is told when it is read.
+            // Mistakes in it are reported when it is read.
             Err(_) if path.exists() => (None, 0),
             Err(_) => return None,
         };
