@@ -52,7 +52,7 @@ fn deadline_ms() -> u64 {
     DEADLINE_MS
 }
 
-fn is_path(value: &String) -> bool {
+fn is_path(value: &str) -> bool {
     !value.is_empty() && !value.contains(char::is_control)
 }
 
@@ -80,7 +80,7 @@ impl ServiceFile {
             program,
             variables: VARIABLES
                 .into_iter()
-                .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok().filter(is_path)?)))
+                .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok().filter(|value| is_path(value))?)))
                 .collect(),
             by_systemd,
             deadline_ms: DEADLINE_MS,
