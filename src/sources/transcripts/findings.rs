@@ -104,6 +104,7 @@ impl Findings {
     }
 
     /// Counts a record of a database that cannot be read, of a session in this directory; empty if none is known.
+    #[cfg(feature = "opencode")]
     pub(super) fn reject_in(&mut self, directory: &str, origin: String, part: &Value, reason: String) {
         let letter = DeadLetter::new(origin, reason, part.to_string().as_bytes());
         if directory.is_empty() {
