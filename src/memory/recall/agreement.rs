@@ -201,8 +201,11 @@ fn agreement_of_reading(
         let asker = question.question().asker.as_deref().filter(|_| question.is_in_first_person());
         let to_asker = asker.is_some_and(|asker| named.has(name_key(&canonical_name(asker))));
         let is_own = |part: &FamiliarPart| named.is_by_or_about(part) || to_asker && is_by_assistant(part);
-        let own = side(&|part| !part.asks && is_own(part));
-        let others = side(&|part| !part.asks && !is_own(part));
+        let (mut own, mut others) = (AgreementSide::default(), AgreementSide::default());
+        for part in best.iter().filter(|part| !part.asks) {
+            let of = if is_own(part) { &mut own } else { &mut others };
+            of.add(coverage(part), closeness(part.cosine.as_f64()));
+        }
         sum += ONE_PERSON + FIT * own.mean() + FIT_OF_OTHERS * others.mean() + TOPICS_OF_OTHERS * others.coverage;
         sum += SAID_OTHERWISE * absent * own.closeness;
         sum += when(asks_for == QuestionType::List, LIST) + when(asks_for == QuestionType::Inference, INFERENCE);

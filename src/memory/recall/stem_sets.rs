@@ -18,7 +18,7 @@ pub(super) struct StemSetAnalyzer {
 }
 
 impl StemSetAnalyzer {
-    /// The stemmers are those of the lexical channel.
+    /// The stemmers are those of the lexical channel; irregular forms of verbs stay words of their own.
     pub(super) fn new() -> Self {
         let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
             .filter(LowerCaser)

@@ -38,8 +38,9 @@ pub fn explain_statements(turn: &Turn, otherwise: Language) -> Vec<StatedSentenc
     for line in turn.text.split_inclusive('\n') {
         let (start, words) = (at, line.trim_end());
         at += line.len();
-        let is_own = own.iter().any(|own| (start..=start + words.len()).contains(&own.start));
         for range in sentences(words) {
+            // Of a line with a text that is handed over, only the beginning is the speaker's.
+            let is_own = own.iter().any(|own| (own.start..=own.end).contains(&(start + range.end)));
             let text = words.get(range).unwrap_or_default();
             let stated: Vec<Statement> = found.iter().filter(|of| text.contains(&of.text)).cloned().collect();
             let reason = match table {
@@ -65,17 +66,19 @@ mod tests {
     #[test]
     fn each_sentence_has_statements_or_a_reason() {
         let time = EventTime::parse("2024-01-15T10:00:00Z").expect("a time");
-        let text = "I live in Oslo. Do you?\n> I live in Rome.\nIt rains.";
+        let text = "- I live in Oslo. Do you?\n> I live in Rome.\nIt rains. Proofread this. I live in Bern.";
         let turn = Turn::new(Bank::parse("b").expect("a name"), "t", "Ann", text, time);
         let found: Vec<(String, usize, Option<&str>)> = explain_statements(&turn, Language::En)
             .into_iter()
             .map(|of| (of.text, of.stated.len(), of.reason.map(|reason| &reason[..7])))
             .collect();
         let expected = [
-            ("I live in Oslo.", 1, None),
+            ("- I live in Oslo.", 1, None),
             ("Do you?", 0, Some("it asks")),
             ("> I live in Rome.", 0, Some("it is q")),
             ("It rains.", 0, Some("no clau")),
+            ("Proofread this.", 0, Some("no clau")),
+            ("I live in Bern.", 0, Some("it is q")),
         ];
         assert_eq!(found, expected.map(|(text, stated, reason)| (text.to_owned(), stated, reason)));
     }

@@ -40,10 +40,6 @@ pub(super) fn own_lines(text: &str, language: Language, table: &PhraseTable) -> 
         if table.forwards.iter().any(|mark| lower.starts_with(mark.as_str())) {
             break;
         }
-        let is_last = text.get(at..).is_none_or(|rest| rest.trim().is_empty());
-        if !is_last && introduces_paste(&lower, table) {
-            break;
-        }
         if line.starts_with("    ") || line.starts_with('\t') {
             continue;
         }
@@ -79,10 +75,11 @@ fn own_length(line: &str, language: Language, table: &PhraseTable) -> Option<usi
         let head = tokens.iter().take_while(|token| colon.is_none_or(|colon| token.range.end < colon)).count();
         let has = |list: &[Vec<String>], at: usize| list.iter().any(|words| begins_with(&tokens, at, words));
         let asked = behind_request(&tokens, table);
-        let presents = (0..head).any(|at| has(&table.presents, at));
+        let names = |list: &[Vec<String>]| (0..head).any(|at| has(list, at));
+        let (presents, is_colon_last) = (names(&table.presents), colon.is_some() && head + 1 == tokens.len());
         let is_handed = has(&table.tasks, asked)
-            || presents && (0..head).any(|at| has(&table.handed, at))
-            || colon.is_some() && (presents || has(&table.texts, asked));
+            || colon.is_some() && (presents || has(&table.texts, asked))
+            || (presents || is_colon_last) && names(&table.handed);
         is_handed.then(|| range.start + colon.unwrap_or(sentence.len()))
     })
 }
@@ -94,12 +91,6 @@ fn behind_request(tokens: &[TextToken], table: &PhraseTable) -> usize {
         at += words.len();
     }
     at
-}
-
-/// Whether what follows a line is somebody's text: "Here is the mail:".
-fn introduces_paste(lower: &str, table: &PhraseTable) -> bool {
-    let Some(head) = lower.strip_suffix([':', '：']) else { return false };
-    table.pastes.iter().any(|word| head.contains(word.as_str()))
 }
 
 /// Whether a line is one of a transcript: "Ann: I live in Oslo". A label ("Note:") names no speaker.
@@ -126,7 +117,8 @@ mod tests {
         };
         check("Hi.\n> I live in Oslo.\nOk.", &["Hi.", "Ok."]);
         check("See:\n```\nalways use tabs\n```\nThanks", &["See:", "Thanks"]);
-        check("Here is the mail:\nI live in Oslo.", &[]);
+        check("Here is the mail:\nI live in Oslo.", &["Here is the mail:"]);
+        check("My notes on the code:\nalways use tabs", &["My notes on the code:"]);
         check("Begin forwarded message:\nI live in Oslo.", &[]);
         check("Ok. Proofread this. I live in Oslo.\nAnd in Rome.", &["Ok. Proofread this."]);
         check("Can you please translate? I live in Oslo.", &["Can you please translate?"]);

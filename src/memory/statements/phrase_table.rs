@@ -7,7 +7,7 @@
 //!   a time), `valued` (only if the object begins with a capital or holds a number).
 //! - `opener`, `divider`, `asking`, `asking_end`, `break`, `stop`, `subject`: words by which `clauses` divides a sentence.
 //! - `doubt`, `report`, `irony`, `instead`, `changed`: words that `find_statements` reads.
-//! - `forward`, `paste`, `label`, `request`, `task`, `text`, `presents`, `handed`: what `own_words` reads.
+//! - `forward`, `label`, `request`, `task`, `text`, `presents`, `handed`: what `own_words` reads.
 //! - `empty KIND-OR-RELATION WORDS`: objects that begin with these words say nothing that lasts.
 //!
 //! Words stand between `|`, those of one phrase between `_`. Out: the table of a language. Each is read once; a wrong
@@ -67,7 +67,6 @@ pub(super) struct PhraseTable {
     /// Phrases before what is replaced.
     pub instead: Vec<Vec<String>>,
     pub forwards: Vec<String>,
-    pub pastes: Vec<String>,
     pub labels: Vec<String>,
     /// What stands before a request: "can you", "please".
     pub requests: Vec<Vec<String>>,
@@ -75,9 +74,9 @@ pub(super) struct PhraseTable {
     pub tasks: Vec<Vec<String>>,
     /// Requests for a text, which may follow behind a colon: "write a".
     pub texts: Vec<Vec<String>>,
-    /// Words that present somebody's text, behind a colon or where a text is named, too: "here is", "says".
+    /// Words that present somebody's text, which follows behind a colon, or where a text is named: "here is", "says".
     pub presents: Vec<Vec<String>>,
-    /// Texts that are presented: "page", "the following".
+    /// Texts that are presented, also by the colon at the end of a line alone: "page", "the following".
     pub handed: Vec<Vec<String>>,
     /// By kind or relation, the beginnings of objects that say nothing that lasts.
     pub empty: Vec<(String, Vec<String>)>,
@@ -160,7 +159,6 @@ impl PhraseTable {
                     "instead" => table.instead.extend(phrases(words, language)),
                     "irony" => table.irony.extend(texts(words)),
                     "forward" => table.forwards.extend(texts(words)),
-                    "paste" => table.pastes.extend(texts(words)),
                     "label" => table.labels.extend(texts(words)),
                     _ => wrong(line),
                 },

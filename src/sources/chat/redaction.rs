@@ -125,10 +125,11 @@ fn mask(text: &mut Cow<'_, str>, mark: &str, next: impl Fn(&str, usize) -> Optio
             count += 1;
         }
         // A pattern of the user may match nothing at a place.
-        from = if found.end > from { found.end } else { text.ceil_char_boundary(from + 1) };
-        if from >= text.len() {
+        let passed = text.get(found.end..).and_then(|rest| rest.chars().next()).filter(|_| found.is_empty());
+        if found.is_empty() && passed.is_none() {
             break;
         }
+        from = found.end + passed.map_or(0, char::len_utf8);
     }
     if count > 0 {
         masked.push_str(text.get(copied..).unwrap_or_default());
@@ -266,6 +267,12 @@ mod tests {
             ("named secret", "sshpass -p >plumtree< ssh a".to_owned()),
             ("named secret", "mysql -u root -p>plumtree< db".to_owned()),
             ("named secret", "deploy --password \">plum pudding 9<\" now".to_owned()),
+            ("named secret", "export DB_PASSWORD='>hunter22xyz<\n".to_owned()),
+            ("named secret", "token='>abc123def456<".to_owned()),
+            ("named secret", "password: '>Tr33house99, and then<\n".to_owned()),
+            ("named secret", "client_secret='>abc123< def456".to_owned()),
+            ("named secret", "password=\">)Xk29dkq!zz<\"".to_owned()),
+            ("named secret", "deploy --password \">plum pudding 9<\n".to_owned()),
             ("password in an address", "postgresql://ines:>p@ss<@host/db".to_owned()),
             ("password in an address", "postgresql://ines:>pa/ss<@host/db".to_owned()),
             ("Netlify token", format!("nfp_{}", a(40))),
@@ -430,9 +437,18 @@ mod tests {
             &["secrets", "PROJ-[0-9]+", "(?i)nightfall"],
             &[("a@b.example: PROJ-12 is Nightfall", "[address]: [redacted] is [redacted]")],
         );
+        check(&["\\b"], &[("a b", "[redacted]a[redacted] [redacted]b[redacted]")]);
         check(&[], &[("a@b.example", "a@b.example")]);
         check(&["none"], &[("password: hunter22", "password: hunter22")]);
         check(&["keys"], &[("a@b.example, password: hunter22", "a@b.example, password: [key]")]);
+    }
+
+    #[test]
+    fn a_list_of_assignments_is_read_once() {
+        let list = "password=string,".repeat(20_000) + "token=hunter22,x=1";
+        let mut counts = BTreeMap::new();
+        let masked = Redaction::new(&["keys".to_owned()]).unwrap().apply(&list, &mut counts).into_owned();
+        assert!(masked.ends_with("password=string,token=[key],x=1"), "{}", &masked[masked.len() - 60..]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ const VARIED_CHARACTERS: usize = 8;
 /// The fewest characters of a secret that is `mixed`, and of one that goes on to the next blank.
 const MIXED_CHARACTERS: usize = 6;
 const RUN_CHARACTERS: usize = 4;
+/// A part that is not in the file. `None` only if the pattern were malformed, which a test rules out.
+static UNKNOWN_PART: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("%[a-z]+%").ok());
 /// The names of groups whose text stays.
 const KEPT_GROUPS: [&str; 2] = ["keep", "keep2"];
 
@@ -82,7 +84,11 @@ impl SecretRules {
     fn of(file: RuleFile) -> Result<Self, regex::Error> {
         let whole = |pattern: &str| {
             let fill = |pattern: String, (name, part): (&String, &String)| pattern.replace(&format!("%{name}%"), part);
-            Regex::new(&file.parts.iter().fold(pattern.to_owned(), fill))
+            let filled = file.parts.iter().fold(pattern.to_owned(), fill);
+            match UNKNOWN_PART.as_ref().and_then(|unknown| unknown.find(&filled)) {
+                Some(name) => Err(regex::Error::Syntax(format!("no part is called {}", name.as_str()))),
+                None => Regex::new(&filled),
+            }
         };
         let rule = |entry: RuleEntry| {
             let RuleEntry { kind, pattern, needs, varied, mixed, value, run } = entry;
@@ -104,7 +110,7 @@ impl SecretRules {
         let behind = kept.iter().flatten().find(|group| group.end() == whole.end() && group.start() > whole.start());
         let begin = before.map_or(whole.start(), regex::Match::end);
         let matched = text.get(begin..behind.map_or(whole.end(), regex::Match::start))?;
-        let secret = if rule.run { value_in(matched) } else { matched };
+        let secret = if rule.run { value_in(text.get(begin..)?) } else { matched };
         let is_secret = (!rule.varied || is_varied(secret))
             && (!rule.mixed || has_letters_and_digits(secret) && secret.chars().count() >= MIXED_CHARACTERS)
             && (!rule.run || secret.chars().count() >= RUN_CHARACTERS)
@@ -129,27 +135,28 @@ impl SecretRule {
     }
 }
 
-/// The value with which a text without blanks begins: to its end, or to the next assignment in a list, an escape or a
-/// tag. A mark that ends a part of a sentence, and a bracket that closes one before the value, are no part of it.
-fn value_in(run: &str) -> &str {
+/// The value with which a text begins: to a blank, or to the next assignment in a list, an escape or a tag. A mark that ends a part of a sentence, and a bracket that closes one before the value, are no part of it.
+fn value_in(text: &str) -> &str {
     let ends_at = |(at, mark): (usize, char)| {
-        let behind = run.get(at + mark.len_utf8()..).unwrap_or_default();
+        let behind = text.get(at + mark.len_utf8()..).unwrap_or_default();
         match mark {
+            '"' => true,
             ',' | ';' => behind.is_empty() || is_assignment(behind),
             '&' => is_assignment(behind),
             '\\' => behind.is_empty() || behind.starts_with(['n', 'r', 't', '"', '\'']),
             '<' => behind.starts_with('/'),
-            _ => false,
+            _ => mark.is_whitespace(),
         }
     };
-    let end = run.char_indices().find(|found| ends_at(*found)).map_or(run.len(), |(at, _)| at);
-    let mut value = run.get(..end).unwrap_or(run);
+    let end = text.char_indices().find(|found| ends_at(*found)).map_or(text.len(), |(at, _)| at);
+    let mut value = text.get(..end).unwrap_or(text);
+    let [round, square, curly] = ['(', '[', '{'].map(|open| value.contains(open));
     while let Some(last) = value.chars().next_back() {
         let ends = match last {
             ',' | ';' | '\'' | '`' => true,
-            ')' => !value.contains('('),
-            ']' => !value.contains('['),
-            '}' => !value.contains('{'),
+            ')' => !round,
+            ']' => !square,
+            '}' => !curly,
             _ => false,
         };
         if !ends {
@@ -186,12 +193,9 @@ mod tests {
         assert!(file.stand_ins.words.iter().all(|word| *word == word.to_lowercase()));
         let rules = SecretRules::of(file).unwrap();
         assert!(rules.rules.len() > 30 && rules.rules.iter().all(|rule| !rule.regex.is_match("")));
-        assert!(
-            rules
-                .rules
-                .iter()
-                .all(|rule| !rule.regex.as_str().contains('%') || rule.regex.as_str().contains("[A-Za-z0-9%"))
-        );
+        let entry = "[parts]\nword = 'key'\n[[rule]]\nkind = 'k'\npattern = 'key'\nneeds = '%wrod%'";
+        let file: RuleFile = toml::from_str(&format!("{entry}\n[stand_ins]\nwords = []\npatterns = []")).unwrap();
+        assert!(SecretRules::of(file).is_err_and(|error| error.to_string().contains("%wrod%")));
     }
 
     #[test]

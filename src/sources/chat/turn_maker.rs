@@ -217,7 +217,7 @@ impl TurnMaker {
 
     /// What is known of a message besides its words. Calls of tools may hold secrets as words do.
     fn metadata(&mut self, project: &Conversation, message: &TranscriptMessage) -> Metadata {
-        let masked: Vec<String> = message.calls.iter().map(|call| self.text(call, MAX_METADATA_TEXT_BYTES)).collect();
+        let calls = call_line(message.calls.iter().map(|call| self.text(call, MAX_METADATA_TEXT_BYTES)));
         let cut = |text: &String| {
             if text.len() > MAX_METADATA_TEXT_BYTES { cut(text, MAX_METADATA_TEXT_BYTES) } else { text.clone() }
         };
@@ -228,7 +228,7 @@ impl TurnMaker {
             ("directory", message.directory.as_ref().map(cut)),
             ("branch", message.branch.as_ref().map(cut)),
             ("model", message.model.as_ref().map(cut)),
-            ("calls", call_line(masked)),
+            ("calls", calls),
         ];
         let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.filter(|text| !text.is_empty())?)));
         let mut fields: serde_json::Map<String, Value> =

@@ -72,36 +72,40 @@ fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceErr
     let folder = path.as_deref().and_then(|path| path.parent()).map(|folder| folder.to_string_lossy().into_owned());
     let directory = folder.or_else(|| file.name.rsplit('/').nth(1).map(str::to_owned));
     found.begins_in(directory.as_deref());
+    // Two projects may begin a session in the same second.
+    let project = directory.clone().filter(|_| path.is_some()).unwrap_or_else(|| file.name.to_owned());
+    let file = &AiderFile { file, directory, project };
     let (mut session, mut names) = (AiderSession::default(), HashMap::new());
-    let mut lines = StreamLines::of_text(file.tree.read(file.name)?);
-    while let Some(line) = lines.next().map_err(|e| file.tree.unreadable(file.name, lines.number(), e))? {
+    let mut lines = StreamLines::of_text(file.file.tree.read(file.file.name)?);
+    while let Some(line) = lines.next().map_err(|e| file.file.tree.unreadable(file.file.name, lines.number(), e))? {
         let text = String::from_utf8_lossy(&line.bytes);
-        session.take(file, found, line.number, &text, directory.as_ref());
+        session.take(file, found, line.number, &text);
         if let Some(name) = text.strip_prefix(BEGIN) {
             let count: &mut usize = names.entry(name.trim().to_owned()).or_default();
             session.before = *count;
             *count += 1;
         }
     }
-    session.finish(file, found, directory.as_ref());
+    session.finish(file, found);
     Ok(())
 }
 
+/// A file of a project.
+struct AiderFile<'f> {
+    file: &'f TranscriptFile<'f>,
+    directory: Option<String>,
+    /// By which its messages are known: the directory, or the file's name in an export.
+    project: String,
+}
+
 impl AiderSession {
-    fn take(
-        &mut self,
-        file: &TranscriptFile<'_>,
-        found: &mut Findings,
-        number: u64,
-        line: &str,
-        directory: Option<&String>,
-    ) {
+    fn take(&mut self, file: &AiderFile<'_>, found: &mut Findings, number: u64, line: &str) {
         if let Some(time) = line.strip_prefix(BEGIN) {
-            self.finish(file, found, directory);
-            let began = time.trim().parse().ok().and_then(|local| file.zone.moment(local));
+            self.finish(file, found);
+            let began = time.trim().parse().ok().and_then(|local| file.file.zone.moment(local));
             if began.is_none() {
                 let reason = "the time of a session is not one; write it as Aider does".to_owned();
-                let origin = format!("{}:{number}", file.origin());
+                let origin = format!("{}:{number}", file.file.origin());
                 found.rejects.push(DeadLetter::new(origin, reason, line.as_bytes()));
             }
             *self = Self { name: time.trim().to_owned(), began, ..Self::default() };
@@ -112,14 +116,14 @@ impl AiderSession {
             marked.and_then(|line| line.strip_prefix("####")).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         if let Some(prompt) = prompt {
             if self.role != Some(TranscriptRole::Person) {
-                self.finish(file, found, directory);
+                self.finish(file, found);
                 (self.role, self.line) = (Some(TranscriptRole::Person), number);
             } else {
                 self.words.push('\n');
             }
             self.words.push_str(prompt.trim_start());
         } else if marked.is_some_and(|line| line.starts_with('>')) {
-            self.finish(file, found, directory);
+            self.finish(file, found);
             if !std::mem::replace(&mut self.is_in_note, true) {
                 found.not_talk(kind::NOTE);
             }
@@ -129,7 +133,7 @@ impl AiderSession {
                 if line.trim().is_empty() {
                     return;
                 }
-                self.finish(file, found, directory);
+                self.finish(file, found);
                 (self.role, self.line) = (Some(TranscriptRole::Assistant), number);
             } else {
                 self.words.push('\n');
@@ -140,37 +144,37 @@ impl AiderSession {
     }
 
     /// Ends the message that is read.
-    fn finish(&mut self, file: &TranscriptFile<'_>, found: &mut Findings, directory: Option<&String>) {
+    fn finish(&mut self, file: &AiderFile<'_>, found: &mut Findings) {
         let words = std::mem::take(&mut self.words).trim().to_owned();
         let Some(role) = self.role.take() else { return };
         let at = self.count;
         self.count += 1;
-        let words = if role == TranscriptRole::Person { asked(words) } else { words };
-        if role == TranscriptRole::Person && (words.starts_with('/') || words == BLANK || words.is_empty()) {
+        let asked = if role == TranscriptRole::Person { asked(&words) } else { None };
+        let is_command = asked.is_none() && words.starts_with('/');
+        let words = asked.unwrap_or(words);
+        if role == TranscriptRole::Person && (is_command || words == BLANK || words.is_empty()) {
             found.not_talk(kind::COMMAND);
             return;
         }
         let Some(began) = self.began else {
             let reason = "it stands in no session; write a line with the time before it".to_owned();
-            let origin = format!("{}:{}", file.origin(), self.line);
+            let origin = format!("{}:{}", file.file.origin(), self.line);
             found.rejects.push(DeadLetter::new(origin, reason, words.as_bytes()));
             return;
         };
-        // Two projects may begin a session in the same second, and so may two processes in one.
-        let project = directory.filter(|_| file.path().is_some()).map_or(file.name, String::as_str);
+        // So may two processes in one project.
         let thread = if self.before == 0 { self.name.clone() } else { format!("{} ({})", self.name, self.before + 1) };
         let message = TranscriptMessage {
-            place: format!("{project}/{thread}/{at}"),
-            directory: directory.cloned(),
-            ..file.message(&thread, role, later(began, at), words)
+            place: format!("{}/{thread}/{at}", file.project),
+            directory: file.directory.clone(),
+            ..file.file.message(&thread, role, later(began, at), words)
         };
         found.add(self.line, message);
     }
 }
 
-/// A prompt without the command with which it asks the assistant.
-fn asked(prompt: String) -> String {
+/// The words behind the command with which a prompt asks the assistant; `None` if it has no such command, or no words.
+fn asked(prompt: &str) -> Option<String> {
     let behind = |command: &&str| prompt.strip_prefix(*command).filter(|rest| rest.starts_with(char::is_whitespace));
-    let words = ASKING.iter().find_map(behind).map(|words| words.trim().to_owned());
-    words.filter(|words| !words.is_empty()).unwrap_or(prompt)
+    ASKING.iter().find_map(behind).map(|words| words.trim().to_owned()).filter(|words| !words.is_empty())
 }

@@ -155,45 +155,46 @@ struct ClaudeSession {
     /// The lines of each answer, by its id, those without words too: calls of tools that run side by side leave the
     /// chain.
     lines: HashMap<String, Vec<String>>,
-    /// The parts of each answer, by its id.
-    answers: HashMap<String, ClaudeAnswer>,
+    /// The parts of each answer, by its id: they stand on several lines.
+    answers: HashMap<String, Vec<ContentPart>>,
     /// The number of a message among the messages, by its id.
     numbers: HashMap<String, usize>,
 }
 
-/// An answer, whose parts stand on several lines.
-#[derive(Default)]
-struct ClaudeAnswer {
-    parts: Vec<ContentPart>,
-}
-
-impl ClaudeAnswer {
-    /// Takes the parts of a further line. While an answer is streamed, a line repeats the last parts so far, and its
-    /// last part may go on where it broke off. A line that was there before adds nothing.
-    fn take(&mut self, parts: Vec<ContentPart>, is_repeated: bool) {
-        let goes_on = |old: &ContentPart, new: &ContentPart, is_last: bool| match (old, new) {
-            (ContentPart::Words(old), ContentPart::Words(new)) if is_last => new.starts_with(old.as_str()),
-            _ => old == new,
-        };
-        let is_overlap = |count: &usize| {
-            let last = self.parts.iter().skip(self.parts.len() - count);
-            last.zip(&parts).enumerate().all(|(at, (old, new))| goes_on(old, new, at + 1 == *count))
-        };
-        let overlap = (1..=parts.len().min(self.parts.len())).rev().find(is_overlap);
-        if overlap.is_some() || !is_repeated {
-            self.parts.truncate(self.parts.len() - overlap.unwrap_or(0));
-            self.parts.extend(parts);
-        }
+/// Adds the parts of a further line to those of an answer. While an answer is streamed, a line repeats the last parts so
+/// far, and its last part may go on where it broke off. A line that was there before adds nothing. Returns how many
+/// calls of tools are not new.
+fn add_parts(answer: &mut Vec<ContentPart>, parts: Vec<ContentPart>, is_repeated: bool) -> usize {
+    let calls = |parts: &[ContentPart]| parts.iter().filter(|part| matches!(part, ContentPart::Call(_))).count();
+    let goes_on = |old: &ContentPart, new: &ContentPart, is_last: bool| match (old, new) {
+        (ContentPart::Words(old), ContentPart::Words(new)) if is_last => new.starts_with(old.as_str()),
+        _ => old == new,
+    };
+    let is_overlap = |count: &usize| {
+        let last = answer.iter().skip(answer.len() - count);
+        last.zip(&parts).enumerate().all(|(at, (old, new))| goes_on(old, new, at + 1 == *count))
+    };
+    let overlap = (1..=parts.len().min(answer.len())).rev().find(is_overlap);
+    if overlap.is_none() && is_repeated {
+        return calls(&parts);
     }
+    let overlap = overlap.unwrap_or(0);
+    let known = calls(parts.get(..overlap).unwrap_or_default());
+    answer.truncate(answer.len() - overlap);
+    answer.extend(parts);
+    known
 }
 
 fn read(file: &TranscriptFile<'_>, found: &mut Findings) -> Result<(), SourceError> {
     let mut session = ClaudeSession::default();
     file.each_line(found, |found, record| take(file, &mut session, found, record))?;
-    let ClaudeSession { tree, leaf, lines, .. } = session;
+    let ClaudeSession { tree, leaf, lines, answers, .. } = session;
     let given_up = leaf.as_deref().map(|leaf| tree.given_up(leaf)).unwrap_or_default();
     for (_, message) in &mut found.messages {
         let Some(id) = message.id.as_deref() else { continue };
+        if let Some(parts) = answers.get(id) {
+            message.text = joined(parts);
+        }
         let is_kept = |line: &String| !given_up.contains(line.as_str());
         message.is_on_kept_branch =
             lines.get(id).map_or_else(|| !given_up.contains(id), |lines| lines.iter().any(is_kept));
@@ -258,7 +259,7 @@ fn said(
     }
     let is_person = text(value, "type") == Some("user");
     let role = if is_person { TranscriptRole::Person } else { TranscriptRole::Assistant };
-    let before = found.skipped.len();
+    let (before, calls_before) = (found.skipped.len(), found.calls.len());
     let mut parts = parts(message.get("content").unwrap_or(&Value::Null), role, found);
     if is_person {
         parts.retain(|part| match part {
@@ -269,33 +270,31 @@ fn said(
             _ => true,
         });
     }
-    let mut words = joined(&parts);
-    let is_silent = words.is_empty();
+    let words = joined(&parts);
+    let is_silent = words.is_empty() && found.skipped.len() > before;
+    let draft = if is_silent { None } else { Some(draft(file, value, role, words.clone())) };
+    // A line that cannot be read is a dead letter, with its words.
     if let (false, Some(id), Some(uuid)) = (is_person, filled(message, "id"), filled(value, "uuid")) {
         let lines = session.lines.entry(id.clone()).or_default();
         let is_repeated = lines.contains(&uuid);
         lines.push(uuid);
-        let answer = session.answers.entry(id).or_default();
-        answer.take(parts, is_repeated);
-        words = joined(&answer.parts);
+        if !matches!(draft, Some(Err(_))) {
+            let known = add_parts(session.answers.entry(id).or_default(), parts, is_repeated);
+            found.calls.drain(calls_before..(calls_before + known).min(found.calls.len()));
+        }
     }
-    if is_silent && found.skipped.len() > before {
+    let Some(draft) = draft.transpose()? else {
         odd.tell_beside("", &mut found.unread);
         return Ok(());
-    }
+    };
     let uuid = filled(value, "uuid").ok_or("uuid: missing; write it as Claude Code does")?;
     let id = if is_person { uuid } else { filled(message, "id").unwrap_or(uuid) };
-    if let Some((_, earlier)) = session.numbers.get(&id).and_then(|at| found.messages.get_mut(*at)) {
+    if session.numbers.contains_key(&id) {
         odd.tell_beside(&words, &mut found.unread);
-        if is_person {
-            found.not_talk(kind::COPY);
-        } else {
-            earlier.text = words;
-            found.not_talk(kind::FURTHER_PART);
-        }
+        found.not_talk(if is_person { kind::COPY } else { kind::FURTHER_PART });
         return Ok(());
     }
-    let message = TranscriptMessage { id: Some(id.clone()), model, ..draft(file, value, role, words)? };
+    let message = TranscriptMessage { id: Some(id.clone()), model, ..draft };
     let count = found.messages.len();
     found.said(line, message, odd)?;
     if found.messages.len() > count {
@@ -345,4 +344,22 @@ fn draft(
         branch: filled(value, "gitBranch"),
         ..file.message(&thread, role, time(value, "timestamp")?, words)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_a_line_repeats_are_told() {
+        let words = |words: &str| ContentPart::Words(words.to_owned());
+        let call = |id: &str| ContentPart::Call(id.to_owned());
+        let mut answer = Vec::new();
+        assert_eq!(add_parts(&mut answer, vec![words("Six"), call("a")], false), 0);
+        assert_eq!(add_parts(&mut answer, vec![words("Six"), call("a"), call("b"), words("Sev")], false), 1);
+        assert_eq!(add_parts(&mut answer, vec![words("Seven."), call("c")], false), 0);
+        assert_eq!(add_parts(&mut answer, vec![call("a"), call("b")], true), 2, "the line was there before");
+        let expected = [words("Six"), call("a"), call("b"), words("Seven."), call("c")];
+        assert_eq!(answer, expected);
+    }
 }

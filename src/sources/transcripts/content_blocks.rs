@@ -18,6 +18,8 @@ use crate::chat::TranscriptRole;
 pub(super) enum ContentPart {
     /// Words, never none.
     Words(String),
+    /// A call of a tool, by its id.
+    Call(String),
     /// Something else, by its kind and its id.
     Other(String),
 }
@@ -60,6 +62,7 @@ fn of_block(block: &Value, role: TranscriptRole, found: &mut Findings) -> Conten
         "thinking" | "redacted_thinking" | "reasoning" | "think" => found.not_talk(kind::THINKING),
         "tool_use" | "server_tool_use" | "mcp_tool_use" | "toolCall" | "tool_call" | "toolRequest" => {
             found.call(block);
+            return ContentPart::Call(text(block, "id").unwrap_or_default().to_owned());
         }
         name if name.ends_with("tool_result") || name == "toolResponse" => found.not_talk(kind::TOOL_OUTPUT),
         "image" | "image_url" | "imageUrl" | "image_file" | "document" | "file" | "input_image" | "local_image" => {
@@ -76,14 +79,16 @@ pub(super) fn add(words: &mut String, text: &str, role: TranscriptRole, found: &
     join(words, &said(text, role, found));
 }
 
-/// The words of a person as [`add`] adds them, of a program that puts files behind them which they name.
-pub(super) fn add_before_files(words: &mut String, text: &str, found: &mut Findings) {
-    match without_files(text) {
+/// The words of the parts of a person's message, of a program that puts files behind them which they name.
+pub(super) fn words_before_files(texts: &[&str], found: &mut Findings) -> String {
+    let mut words = String::new();
+    texts.iter().for_each(|text| add(&mut words, text, TranscriptRole::Person, found));
+    match without_files(&words) {
         Some(rest) => {
             found.not_talk(kind::IMAGE);
-            add(words, &rest, TranscriptRole::Person, found);
+            rest
         }
-        None => add(words, text, TranscriptRole::Person, found),
+        None => words,
     }
 }
 

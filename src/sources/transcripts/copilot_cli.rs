@@ -1,8 +1,9 @@
 //! Copilot CLI: a folder with events for each session.
 //!
 //! In: `~/.copilot/session-state/SESSION/events.jsonl`, or the earlier `SESSION.jsonl`. Out: what was typed
-//! (`user.message`, its `content`, unless its `source` is a skill or the program) and answered (`assistant.message`), by the event's `messageId`. What hooks and the
-//! program add stands in `transformedContent` and in other events, and is left out.
+//! (`user.message`, its `content`, unless its `source` is a skill or the program) and answered (`assistant.message`), by
+//! the event's `messageId`. What hooks and the program add stands in `transformedContent` and in other events, and is
+//! left out.
 
 use serde_json::Value;
 

@@ -57,7 +57,9 @@ impl Findings {
     /// Counts a call of a tool, and keeps it for the answer that it belongs to.
     pub(super) fn call(&mut self, call: &Value) {
         self.not_talk(kind::TOOL_CALL);
-        self.calls.extend(tool_calls::of_call(call));
+        if self.calls.len() < tool_calls::MOST_CALLS {
+            self.calls.extend(tool_calls::of_call(call));
+        }
     }
 
     /// Adds a message. An answer has the calls since the message before it; those after the last answer to a person's

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    content_blocks::{add, add_before_files},
+    content_blocks::{add, words_before_files},
     file_names::file_name,
     findings::{Findings, kind},
     program::{TranscriptProgram, names},
@@ -225,8 +225,8 @@ fn words(value: &Value, role: TranscriptRole, parts: &mut Findings) -> String {
     calls.into_iter().flatten().for_each(|call| parts.call(call));
     let shown = value.get("displayContent").filter(|shown| !shown.is_null());
     let (mut words, mut typed) = (String::new(), Vec::new());
-    let mut say = |text: &str, parts: &mut Findings| match role {
-        TranscriptRole::Person => typed.push(text.to_owned()),
+    let mut say = |text, parts: &mut Findings| match role {
+        TranscriptRole::Person => typed.push(text),
         TranscriptRole::Assistant => add(&mut words, text, role, parts),
     };
     match shown.or_else(|| value.get("content")).unwrap_or(&Value::Null) {
@@ -250,8 +250,7 @@ fn words(value: &Value, role: TranscriptRole, parts: &mut Findings) -> String {
         }
         _ => {}
     }
-    add_before_files(&mut words, &typed.join("\n\n"), parts);
-    words
+    if role == TranscriptRole::Person { words_before_files(&typed, parts) } else { words }
 }
 
 /// The project's directory: as its folder says, or the list of projects, by the folder's name or the path's hash.

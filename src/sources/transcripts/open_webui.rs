@@ -167,45 +167,37 @@ fn said(
 }
 
 /// An answer without its details of reasoning and of tools, whatever details stand inside them. Others are the model's
-/// own words.
+/// own words. Where some have no end, one may be named in the words of another: then each ends at the next end.
 fn without_details(content: &str, found: &mut Findings) -> String {
     const KINDS: [(&str, &str); 3] = [
-        ("<details type=\"reasoning\"", kind::THINKING),
-        ("<details type=\"tool_calls\"", kind::TOOL_CALL),
-        ("<details type=\"code_interpreter\"", kind::TOOL_CALL),
+        (" type=\"reasoning\"", kind::THINKING),
+        (" type=\"tool_calls\"", kind::TOOL_CALL),
+        (" type=\"code_interpreter\"", kind::TOOL_CALL),
     ];
-    let mut words = content.to_owned();
-    // The first one first: what stands inside it goes with it.
-    while let Some((at, kind)) = KINDS.iter().filter_map(|(begin, kind)| Some((words.find(begin)?, *kind))).min() {
-        let (before, from) = words.split_at(at);
-        words = format!("{before}{}", behind_details(from));
-        found.not_talk(kind);
-    }
-    words
-}
-
-/// What stands behind the details with which a text begins; nothing if they have no end.
-fn behind_details(from: &str) -> &str {
     const BEGIN: &str = "<details";
     const END: &str = "</details>";
-    let mut depth = 0_usize;
-    let mut rest = from;
-    loop {
-        let Some(end) = rest.find(END) else { return "" };
-        match rest.find(BEGIN).filter(|begin| *begin < end) {
-            Some(begin) => {
-                depth += 1;
-                rest = rest.get(begin + BEGIN.len()..).unwrap_or_default();
-            }
-            None => {
-                depth = depth.saturating_sub(1);
-                rest = rest.get(end + END.len()..).unwrap_or_default();
-                if depth == 0 {
-                    return rest;
+    let is_nested = content.matches(BEGIN).count() == content.matches(END).count();
+    let (mut words, mut from, mut depth) = (String::new(), Some(0), 0_usize);
+    for (at, _) in content.match_indices('<') {
+        let rest = content.get(at..).unwrap_or_default();
+        match (from, rest.strip_prefix(BEGIN), rest.starts_with(END)) {
+            (Some(kept), Some(rest), _) => {
+                if let Some((_, kind)) = KINDS.iter().find(|(name, _)| rest.starts_with(name)) {
+                    words.push_str(content.get(kept..at).unwrap_or_default());
+                    found.not_talk(kind);
+                    (from, depth) = (None, 1);
                 }
             }
+            (None, Some(_), _) => depth += usize::from(is_nested),
+            (None, None, true) => {
+                depth -= 1;
+                from = (depth == 0).then_some(at + END.len());
+            }
+            _ => {}
         }
     }
+    words.push_str(from.and_then(|kept| content.get(kept..)).unwrap_or_default());
+    words
 }
 
 #[cfg(test)]
@@ -218,6 +210,10 @@ mod tests {
         for (content, words) in [
             (format!("<details type=\"reasoning\" done=\"true\">a{inner}c</details>\nSix knots."), "\nSix knots."),
             (format!("Six{inner}."), "Six<details><summary>More</summary>b</details>."),
+            (
+                "<details type=\"reasoning\">I could use a <details> block.</details>\nSix knots.".to_owned(),
+                "\nSix knots.",
+            ),
             ("Six.<details type=\"tool_calls\">a <details type=\"reasoning\">b</details>".to_owned(), "Six."),
         ] {
             assert_eq!(without_details(&content, &mut Findings::default()), words, "{content}");

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    content_blocks::{add, add_before_files},
+    content_blocks::{add, words_before_files},
     findings::{Findings, kind},
     kept_branch::MessageTree,
     program::{TranscriptProgram, names},
@@ -146,6 +146,5 @@ fn words(parts: Option<&Value>, role: TranscriptRole, found: &mut Findings) -> S
             found.unsupported("part of a message");
         }
     }
-    add_before_files(&mut words, &typed.join("\n\n"), found);
-    words
+    if role == TranscriptRole::Person { words_before_files(&typed, found) } else { words }
 }

@@ -619,10 +619,12 @@ fn small_forms_of_other_programs_are_known() {
     let (texts, left_out) = texts_of("copilot-cli", "c/events.jsonl", &events.join("\n"));
     assert_eq!((texts, left_out.as_str()), (["Six knots.", "Typed."].map(str::to_owned).to_vec(), "program's note 1"));
     // Words behind a command of Aider's.
-    let history =
-        "# aider chat started at 2026-05-04 12:00:00\n\n#### /ask How fast?  \n\nSix.\n\n#### /ask  \n#### /add a  \n";
+    let history = "# aider chat started at 2026-05-04 12:00:00\n\n#### /ask /etc/hosts has what?  \n\nSix.\n\n#### /ask  \n\nOk.\n\n#### /add a  \n";
     let (texts, left_out) = texts_of("aider", ".aider.chat.history.md", history);
-    assert_eq!((texts, left_out.as_str()), (["How fast?", "Six."].map(str::to_owned).to_vec(), "slash command 1"));
+    assert_eq!(
+        (texts, left_out.as_str()),
+        (["/etc/hosts has what?", "Six.", "Ok."].map(str::to_owned).to_vec(), "slash command 2")
+    );
     // An answer of LibreChat's that is an error, and a picture of Continue's.
     let message = |id: &str, is_person: bool, text: &str, error: bool| json!({ "messageId": id, "text": text, "createdAt": "2026-05-04T10:00:00Z", "isCreatedByUser": is_person, "error": error });
     let chat = json!({ "conversationId": "l", "messages": [message("1", true, "Hello?", false), message("2", false, "No key.", true)] });

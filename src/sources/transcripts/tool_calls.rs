@@ -26,7 +26,7 @@ const TELLING: [&str; 14] = [
 /// The most characters of a call. It is masked before it is cut to what is stored, so that no part of a key is left.
 const CALL_CHARACTERS: usize = 1_000;
 /// The most calls of an answer: more than a line has room for.
-const MOST_CALLS: usize = 300;
+pub(super) const MOST_CALLS: usize = 300;
 /// The end of what was cut.
 const CUT: &str = "…";
 

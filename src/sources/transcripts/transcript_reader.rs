@@ -37,8 +37,8 @@ use types::{
 
 /// How much of a file is read to recognise it.
 const HEAD_BYTES: u64 = 64 << 10;
-/// How much of it is read to find its first time, which may stand behind a picture.
-const MOST_HEAD_BYTES: usize = 32 << 20;
+/// How much of a line is read beyond that to find its time, which may stand behind a picture.
+const MOST_LINE_BYTES: u64 = 32 << 20;
 /// The bank if the user names none.
 pub(crate) const DEFAULT_BANK: &str = "{project}";
 /// What is replaced in texts if the user names nothing.
@@ -475,19 +475,13 @@ impl UnorderedReader for TranscriptReader {
     }
 }
 
-/// The beginning of a file; one of lines goes to the end of the first line with a time.
+/// The beginning of a file; of one of lines, where it names no time, to the end of its last line.
 fn head_of(tree: &ExportTree, name: &str) -> Result<String, SourceError> {
     let failed = |error| tree.unreadable(name, 0, error);
     let (mut bytes, mut input) = (Vec::new(), BufReader::new(tree.read(name)?));
     (&mut input).take(HEAD_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    let has_time = |line: &[u8]| first_time(&String::from_utf8_lossy(line)).is_some();
-    let mut is_enough = !name.contains(".jsonl") || has_time(&bytes);
-    while let Some(room) = MOST_HEAD_BYTES.checked_sub(bytes.len()).filter(|_| !is_enough) {
-        let before = bytes.len();
-        (&mut input).take(room as u64).read_until(b'\n', &mut bytes).map_err(failed)?;
-        // Together with what was cut off at the end of the first bytes.
-        let begin = bytes.get(..before).and_then(|read| read.iter().rposition(|byte| *byte == b'\n')).unwrap_or(0);
-        is_enough = bytes.len() == before || has_time(bytes.get(begin..).unwrap_or_default());
+    if name.contains(".jsonl") && first_time(&String::from_utf8_lossy(&bytes)).is_none() {
+        input.take(MOST_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(failed)?;
     }
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
