@@ -28,6 +28,8 @@ use super::{
 pub(crate) const BANKS: [&str; 8] = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"];
 const PARTITIONS: u32 = 4;
 const ASSIGNED: &str = "[serve]\nhold = \"assigned\"\n";
+/// No bank has room in memory.
+const SLEEPS: &str = "memory.most_bytes = 1\n";
 /// A broker on a busy machine waits for a minute at times.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// In each bank fewer than may wait for a turn (256), even if nothing is answered meanwhile.
@@ -152,14 +154,14 @@ impl Traffic {
 }
 
 /// In every round one instance is killed, and starts again at once or once the others have its shards;
-/// two instances, and three from the middle on.
+/// two instances, and three from the middle on. In one of them, banks sleep as soon as they can.
 #[test]
 fn killed_instances_lose_nothing_and_answer_every_question() {
     let _turn = turn();
     let test = "kafka_instances::killed_instances_lose_nothing_and_answer_every_question";
     let Some(broker) = Broker::shared(test) else { return };
     let rounds = kill_rounds("RIPPLEMEM_INSTANCE_KILL_ROUNDS");
-    let homes: Vec<Home> = (0..3).map(|_| instance(&broker, "divided", "")).collect();
+    let homes: Vec<Home> = ["", SLEEPS, ""].iter().map(|extra| instance(&broker, "divided", extra)).collect();
     let mut running: Vec<Option<Running>> = vec![Some(homes[0].run()), None, None];
     let mut starts = [1, 0, 0];
     ready(&homes[0], 1);
@@ -367,14 +369,15 @@ fn check_place(home: &Home, traffic: &Traffic) {
 }
 
 /// The instances divide the memory, and the instance that gets a shard continues the snapshots of the one before, which
-/// was killed or stopped.
+/// was killed or stopped. In one of them, banks sleep as soon as they can.
 #[test]
 fn moved_shards_continue_from_the_snapshots_of_the_holder_before() {
     let _turn = turn();
     let test = "kafka_instances::moved_shards_continue_from_the_snapshots_of_the_holder_before";
     let Some(broker) = Broker::shared(test) else { return };
     let place = tempfile::tempdir().unwrap();
-    let homes: Vec<Home> = (0..2).map(|_| recorded(instance(&broker, "moved", ""), place.path())).collect();
+    let of = |extra: &&str| recorded(instance(&broker, "moved", extra), place.path());
+    let homes: Vec<Home> = ["", SLEEPS].iter().map(of).collect();
     let mut running: Vec<Option<Running>> = homes.iter().map(|home| Some(home.run())).collect();
     homes.iter().for_each(|home| ready(home, 1));
     let mut traffic = Traffic::new(&broker, &homes[0], "moved");

@@ -47,6 +47,7 @@ mod kafka_oversize;
 mod kafka_questions;
 mod kafka_reading;
 mod kafka_repair;
+mod kafka_sleep;
 mod kafka_snapshots;
 mod library;
 mod live;

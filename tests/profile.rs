@@ -272,8 +272,8 @@ fn the_command_shows_a_profile_and_says_why_a_sentence_is_not_there() {
     let home = tempfile::tempdir().unwrap();
     let file = pipeline_file(home.path(), "");
     let file = file.to_str().unwrap();
-    let input =
-        write(&home.path().join("in.jsonl"), said(&[("user", "I live in Oslo. Do you like it? I prefer tea.")]));
+    let talk = [("user", "I live in Oslo. Do you like it? I prefer tea."), ("Ann", "Always answer in German.")];
+    let input = write(&home.path().join("in.jsonl"), said(&talk));
     let run = |arguments: &[&str]| {
         let output = ripplemem(arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -293,5 +293,11 @@ fn the_command_shows_a_profile_and_says_why_a_sentence_is_not_there() {
     assert_eq!(
         why,
         "I live in Oslo.\n  fact: lives in Oslo\nDo you like it?\n  nothing: it asks\nI prefer tea.\n  preference: prefers tea\n"
+    );
+    let why = run(&["profile", "--bank", "team", "--why", "1", "--pipeline", file]);
+    assert_eq!(
+        why,
+        "Always answer in German.\n  instruction: always answer in German\n  an order counts only where an assistant takes \
+         part, or its speaker is called \"user\"\n"
     );
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use memory::statements::{StatedSentence, explain_statements};
+use memory::statements::{StatedSentence, explain_statements, is_called_user};
 use pipeline::{Cancellation, stored_turns};
 use replica::Replica;
 use ripplemem::{ProfileQuery, profile_of};
@@ -144,6 +144,11 @@ fn why(pipeline: &Pipeline, bank: &Bank, turn: &str) -> Result<String> {
         out.push_str(&format!("{text}\n"));
         for of in &stated {
             out.push_str(&format!("  {}: {} {}\n", of.kind.name(), of.relation, of.object));
+            if of.kind == StatementKind::Instruction && !is_called_user(&of.speaker) {
+                out.push_str(
+                    "  an order counts only where an assistant takes part, or its speaker is called \"user\"\n",
+                );
+            }
         }
         if let Some(reason) = reason {
             out.push_str(&format!("  nothing: {reason}\n"));

@@ -121,6 +121,10 @@ pub trait Log: SourceLog {
     fn erasable(&self) -> Option<&dyn ErasableLog> {
         None
     }
+    /// This log, if other processes write to it: a key may have another record by now than the one that was read here.
+    fn shared(&self) -> Option<&dyn SharedLog> {
+        None
+    }
     /// Fences the writer of the next generation: its copy may lack what was just written here.
     fn interrupt_next(&self) -> Result<(), LogError>;
 }
@@ -148,6 +152,16 @@ pub struct TopicRetention {
     pub within_ms: u64,
     /// The topics that never drop them: a sentence for each, with the setting to change.
     pub never: Vec<String>,
+}
+
+/// A log to which several processes write: what a bank that sleeps needs beyond [`Log`].
+pub trait SharedLog: Log {
+    /// The records of a memory partition at these offsets, in their order, also those that later records of their keys
+    /// replaced. Those that compaction has removed are left out.
+    fn records_at(&self, partition: u32, offsets: &[u64]) -> Result<Vec<LogRecord>, LogError>;
+    /// Whether [`Log::live_records`] of a partition reads only what was added since an earlier call, and waits for no
+    /// other call.
+    fn is_listed(&self, partition: u32) -> bool;
 }
 
 /// A log whose records can be erased: what complete forgetting needs beyond [`Log`].

@@ -4,7 +4,7 @@
 //! write is never lost. A transaction is written as a whole or not at all. The offsets of a
 //! partition only grow. A record replaces the earlier record of its key; a null deletes it.
 //!
-//! - `interface`: the traits [`Log`], [`GenerationalLog`] and [`ErasableLog`]; `suite` tests it on both logs;
+//! - `interface`: the traits [`Log`], [`GenerationalLog`], [`SharedLog`] and [`ErasableLog`]; `suite` tests it on both logs;
 //!   `source_log`: what live sources need of it
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `partition_assignment`: which partitions belong to this process
@@ -43,7 +43,7 @@ pub use deletion_registry::DeletionRegistry;
 pub use embedded::EmbeddedLog;
 pub use embedded::next_journal_item;
 pub use error::LogError;
-pub use interface::{ErasableLog, GenerationalLog, Log, LogEntry, TopicRetention};
+pub use interface::{ErasableLog, GenerationalLog, Log, LogEntry, SharedLog, TopicRetention};
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use open::{

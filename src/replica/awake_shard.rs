@@ -1,6 +1,6 @@
 //! Moves the banks of a shard into memory and out of it.
 //!
-//! In: a log in a directory, banks. Out: a shard in which a bank stays awake. What a bank holds does not change, so
+//! In: a log, banks. Out: a shard in which a bank stays awake. What a bank holds does not change, so
 //! no listener gets anything.
 
 use std::{
@@ -10,13 +10,14 @@ use std::{
 };
 
 use logs::{Log, LogRecord, Topic};
-use memory::index::{CensusProbe, RecordKey, RecordLoad};
+use memory::index::{CensusProbe, RecordKey, RecordLoad, ShardError};
 use types::{
+    logged_bank::LoggedBank,
     model::{Bank, BankKey, MemoryKey},
     sync,
 };
 
-use super::{PipelineError, log_events, shard::ReplicaShard, shard_reader::take_record};
+use super::{PipelineError, bank_sleep::BankEntry, log_events, shard::ReplicaShard, shard_reader::take_record};
 
 /// A shard in which a bank stays awake until this is dropped.
 pub(super) struct AwakeShard {
@@ -41,46 +42,122 @@ impl Drop for AwakeShard {
     }
 }
 
+/// The live records of a bank in the log: their keys, and their offsets where other processes write to the log.
+type PlacedRecords = (Vec<RecordKey>, Box<[u64]>);
+
 impl ReplicaShard {
-    /// Puts banks to sleep that can be read and that no one uses. Does nothing while the log has records that the shard
-    /// did not follow, or while it has too many loads. Returns those that sleep now.
+    /// Uses a bank once it is awake; wakes it if it sleeps. `may_wait` says how long the caller waits while another one
+    /// wakes it. [`AwakeShard`] ends the use.
+    pub(super) fn enter(
+        &self,
+        log: &dyn Log,
+        bank: &Bank,
+        may_wait: impl Fn() -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let Some(sleep) = &self.sleep else { return Ok(()) };
+        if let BankEntry::Wake(waking) = sleep.enter(bank.key(), may_wait)? {
+            // If that fails, it still sleeps.
+            let (records, bytes) = self.load_bank(log, bank)?;
+            waking.finish(records, bytes);
+        }
+        Ok(())
+    }
+
+    /// Wakes a bank of which another process wrote a record that is about to be loaded. What it held until then comes
+    /// first, so that the record changes what it would have changed in a bank that never slept.
+    pub(super) fn wake_for_record(&self, log: &dyn Log, bank: &Bank, offset: u64) -> Result<(), PipelineError> {
+        let entered = match log.shared() {
+            Some(_) => self.enter(log, bank, || Ok(())),
+            // Extraction wakes a bank before it writes a record of it.
+            None => Err(PipelineError::Loading { bank: bank.clone(), partition: self.partition }),
+        };
+        match entered {
+            Ok(()) => {}
+            Err(PipelineError::Loading { .. }) => {
+                // This shard lost a state: it ends, and its holder builds it again.
+                self.memory.panic();
+                log_events::record_of_sleeping_bank(LoggedBank(bank), offset);
+                return Err(ShardError::Stopped("a record of a bank that sleeps was written".to_owned()).into());
+            }
+            Err(error) => return Err(error),
+        }
+        self.sleep.iter().for_each(|sleep| sleep.release(bank.key()));
+        Ok(())
+    }
+
+    /// Puts banks to sleep that can be read and that no one uses. Does nothing while the log has records of theirs that
+    /// the shard did not follow, or while it has too many loads. Returns those that sleep now.
     pub(super) fn put_to_sleep(&self, log: &dyn Log, banks: &[Bank]) -> Result<Vec<Bank>, PipelineError> {
         let Some(sleep) = &self.sleep else { return Ok(Vec::new()) };
         let reader = sync::lock(&self.reader);
-        if self.is_loading() || reader.next() != log.end(Topic::Memory, self.partition)? || !self.memory.has_room() {
+        let is_ready = match log.shared() {
+            Some(shared) => shared.is_listed(self.partition),
+            None => reader.next() == log.end(Topic::Memory, self.partition)?,
+        };
+        if !is_ready || self.is_loading() || !self.memory.has_room() {
             return Ok(Vec::new());
         }
-        let may_sleep = |bank: &&Bank| sync::read(&self.held).may_sleep(bank);
-        let by_key: BTreeMap<BankKey, &Bank> = banks.iter().filter(may_sleep).map(|bank| (bank.key(), bank)).collect();
-        let mut falling = sleep.begin_to_sleep(by_key.keys().copied());
+        let mut due: BTreeMap<BankKey, (&Bank, PlacedRecords)> = BTreeMap::new();
+        for bank in banks {
+            if let Some(placed) = self.placed_records(log, bank, reader.next())? {
+                due.insert(bank.key(), (bank, placed));
+            }
+        }
+        let mut falling = sleep.begin_to_sleep(due.keys().copied());
         let (mut asleep, mut changes) = (Vec::new(), Vec::new());
         for key in falling.keys().collect::<Vec<_>>() {
-            let Some(bank) = by_key.get(&key) else { continue };
+            let Some((bank, (records, offsets))) = due.remove(&key) else { continue };
             let probe = CensusProbe { bank: Some(key), hashing: false, listing: false };
             falling.keep_counts(key, self.memory.census(probe)?.value);
-            let mut note = |key: &[u8], _| {
-                // A key that cannot be read makes its partition wait before it, so that it was not loaded.
-                changes.extend(MemoryKey::from_bytes(key).ok().map(|key| (RecordKey::from(&key), None)));
-                false
-            };
-            log.live_records(self.partition, &MemoryKey::prefix(bank), &mut note, &mut |_| ControlFlow::Continue(()))?;
-            asleep.push((*bank).clone());
+            changes.extend(records.into_iter().map(|key| (key, None)));
+            asleep.push((bank.clone(), offsets));
         }
         if asleep.is_empty() {
-            return Ok(asleep);
+            return Ok(Vec::new());
         }
         self.memory.load(RecordLoad { changes, moves: true, ..RecordLoad::default() })?;
         {
             let mut held = sync::write(&self.held);
-            asleep.iter().for_each(|bank| held.fall_asleep(bank));
+            asleep.iter_mut().for_each(|(bank, offsets)| held.fall_asleep(bank, std::mem::take(offsets)));
         }
         falling.finish();
         log_events::banks_fell_asleep(self.partition, asleep.len());
-        Ok(asleep)
+        Ok(asleep.into_iter().map(|(bank, _)| bank).collect())
+    }
+
+    /// Where the live records of a bank are in the log; `None` for a bank that must not sleep, and for one of which the
+    /// log has changed since the offset `next`, up to which the shard has followed it.
+    fn placed_records(&self, log: &dyn Log, bank: &Bank, next: u64) -> Result<Option<PlacedRecords>, PipelineError> {
+        let held = {
+            let held = sync::read(&self.held);
+            if !held.may_sleep(bank) {
+                return Ok(None);
+            }
+            held.count(bank)
+        };
+        let (mut records, mut offsets) = (Vec::new(), Vec::new());
+        let mut note = |key: &[u8], offset| {
+            // A key that cannot be read makes its partition wait before it, so that it was not loaded.
+            if let Ok(key) = MemoryKey::from_bytes(key) {
+                records.push(RecordKey::from(&key));
+                offsets.push(offset);
+            }
+            false
+        };
+        log.live_records(self.partition, &MemoryKey::prefix(bank), &mut note, &mut |_| ControlFlow::Continue(()))?;
+        if log.shared().is_none() {
+            return Ok(Some((records, Box::default())));
+        }
+        let is_followed = offsets.len() == held && offsets.iter().all(|offset| *offset < next);
+        Ok(is_followed.then(|| (records, offsets.into_boxed_slice())))
     }
 
     /// Loads the records of a bank that sleeps. Returns their number, and about their bytes in memory.
-    pub(super) fn load_bank(&self, log: &dyn Log, bank: &Bank) -> Result<(u64, u64), PipelineError> {
+    ///
+    /// # Errors
+    /// [`PipelineError::Loading`] if compaction has removed one of them since it was replaced: the shard is about to
+    /// follow what replaced it.
+    fn load_bank(&self, log: &dyn Log, bank: &Bank) -> Result<(u64, u64), PipelineError> {
         let vectors = sync::read(&self.vectors).clone();
         let (mut changes, mut live, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
         let (mut bytes, mut failure) = (0, None);
@@ -102,7 +179,17 @@ impl ReplicaShard {
             }
             ControlFlow::Continue(())
         };
-        log.live_records(self.partition, &MemoryKey::prefix(bank), &mut |_, _| true, &mut take)?;
+        match log.shared() {
+            None => log.live_records(self.partition, &MemoryKey::prefix(bank), &mut |_, _| true, &mut take)?,
+            Some(shared) => {
+                let offsets = sync::read(&self.held).offsets(bank);
+                let records = shared.records_at(self.partition, &offsets)?;
+                if records.len() < offsets.len() {
+                    return Err(PipelineError::Loading { bank: bank.clone(), partition: self.partition });
+                }
+                records.iter().take_while(|record| take(record).is_continue()).for_each(drop);
+            }
+        }
         failure.map_or(Ok(()), Err)?;
         let records = live.len() as u64;
         self.memory.load(RecordLoad { changes, moves: true, ..RecordLoad::default() })?;

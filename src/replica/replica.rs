@@ -163,8 +163,10 @@ impl Replica {
                 progress(bytes + done, bytes + total);
             };
             let asleep = match &replica.waking_log {
-                Some(_) => newest_asleep(pipeline, log, snapshots, partition, turns.is_some(), &mut read)?,
-                None => None,
+                Some(waking) if waking.shared().is_none() => {
+                    newest_asleep(pipeline, log, snapshots, partition, turns.is_some(), &mut read)?
+                }
+                _ => None,
             };
             let warn = &mut |problem: &str| log_events::snapshot_not_restored(partition, problem);
             let restored = match asleep {
@@ -464,6 +466,10 @@ impl Replica {
             each(key, record, next_offset);
         };
         let read = shard.follow(log, noted, record);
+        if shard.sleep.is_some() {
+            // It may have woken a bank whose questions wait in the query queue.
+            self.reached.news().raise();
+        }
         if matches!(read, Ok(None) | Err(PipelineError::Waits { .. })) {
             shard.set_loaded();
         }

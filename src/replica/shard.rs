@@ -116,7 +116,9 @@ impl ReplicaShard {
     ) -> Result<Option<Vec<(u32, ReadProgress)>>, PipelineError> {
         let mut reader = sync::lock(&self.reader);
         let limits = if self.is_loading() { ShardLoadLimits::OF_LOG } else { ShardLoadLimits::BESIDE_QUESTIONS };
-        let read = reader.read(log, &self.target(), limits, self.choices.is_some(), each);
+        let wake = |bank: &Bank, offset| self.wake_for_record(log, bank, offset);
+        let to = LoadTarget { wake: &wake, ..self.target() };
+        let read = reader.read(log, &to, limits, self.choices.is_some(), each);
         self.keep_vectors(&reader);
         self.next.store(reader.next(), Ordering::Relaxed);
         match &read {
@@ -136,7 +138,7 @@ impl ReplicaShard {
     }
 
     fn target(&self) -> LoadTarget<'_> {
-        LoadTarget { memory: &self.memory, held: &self.held, sleep: self.sleep.as_ref() }
+        LoadTarget { memory: &self.memory, held: &self.held, sleep: self.sleep.as_ref(), wake: &|_, _| Ok(()) }
     }
 
     fn keep_vectors(&self, reader: &ShardReader) {

@@ -17,10 +17,9 @@ use std::{
 
 use logs::{Log, LogRecord, ReadBatch, ReadProgress, Topic};
 use memchr::memmem;
-use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardError, ShardHandle};
+use memory::index::{RecordKey, RecordLoad, RecordUnits, ShardHandle};
 use snapshots::{Manifest, MemoryLogRead, RestoredRecord, RestoredSnapshot, UnreadableMemoryRecord};
 use tracing::debug_span;
-use types::logged_bank::LoggedBank;
 use types::record_value::{RecordValueError, check_bank, check_schema, read_record, read_value};
 use types::{
     model::{Bank, IN_PART, LogPosition, MemoryKey, MemoryRecord, ModelRef, WindowTurn},
@@ -78,6 +77,8 @@ pub(super) struct LoadTarget<'s> {
     pub(super) held: &'s RwLock<ShardRecords>,
     /// `None` if no bank sleeps.
     pub(super) sleep: Option<&'s BankSleep>,
+    /// Wakes a bank of which there is a record at an offset.
+    pub(super) wake: &'s dyn Fn(&Bank, u64) -> Result<(), PipelineError>,
 }
 
 /// Reads one partition.
@@ -139,9 +140,17 @@ impl ShardReader {
         keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<Option<MemoryLogRead>, PipelineError> {
-        let (partition, LoadTarget { memory, held, sleep }) = (self.partition, *to);
+        let (partition, LoadTarget { memory, held, sleep, wake }) = (self.partition, *to);
         let Some(mut batch) = self.batch(log, limits)? else { return Ok(None) };
         let _span = debug_span!("shard", partition).entered();
+        if let Some(sleep) = sleep {
+            let keys = batch.records.iter().filter_map(|of| Some((MemoryKey::from_bytes(&of.key).ok()?, of.offset)));
+            for (key, offset) in keys {
+                if sleep.is_resting(key.bank.key()) {
+                    wake(&key.bank, offset)?;
+                }
+            }
+        }
         if self.vectors.is_none() {
             self.vectors = form_of(&batch.records, self.asks.as_ref());
         }
@@ -165,9 +174,6 @@ impl ShardReader {
             is_first = false;
             note_deletions(log, &key.bank, taken.read.as_ref())?;
             let id = RecordKey::from(&key);
-            if sleep.is_some_and(|sleep| sleep.is_resting(id.window.bank)) {
-                return Err(asleep_error(memory, &key.bank, record.offset));
-            }
             each(&key, taken.read.as_ref(), record.offset + 1);
             let live = taken.live(record.append_ms);
             let bytes = sleep.and(taken.extraction.as_ref()).map(|extraction| extraction.held_bytes());
@@ -317,7 +323,7 @@ impl ShardReader {
         snapshot: &RestoredPartition<'_>,
         to: &LoadTarget<'_>,
     ) -> Result<(), PipelineError> {
-        let LoadTarget { memory, held, sleep } = *to;
+        let LoadTarget { memory, held, sleep, .. } = *to;
         let RestoredPartition { restored, covers } = snapshot;
         let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
         let model = model.clone().filter(|_| *dimensions > 0);
@@ -418,14 +424,6 @@ fn units_of(key: &MemoryKey, record: &MemoryRecord, vectors: Option<&VectorSpace
         return Err(format!("vectors of model {}, but the others are of {}", record.model.hash, model.hash));
     }
     RecordUnits::new(record, *dimensions)
-}
-
-/// Extraction wakes a bank before it writes a record of it, so this shard lost a state: it ends, and its holder builds
-/// it again.
-fn asleep_error(memory: &ShardHandle, bank: &Bank, offset: u64) -> PipelineError {
-    memory.panic();
-    log_events::record_of_sleeping_bank(LoggedBank(bank), offset);
-    ShardError::Stopped("a record of a bank that sleeps was written".to_owned()).into()
 }
 
 /// Notes the deleted turns of a record, for a process that holds the bank but does not extract it.

@@ -52,8 +52,10 @@ struct LiveBankRecords {
 }
 
 /// What is kept of a bank that sleeps. None of its windows are to be extracted again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct SleepingBankRecords {
+    /// Where its records are, on a log to which other processes write; empty on any other.
+    offsets: Box<[u64]>,
     /// Whether it has a record with a turn that is not deleted, or a unit.
     is_filled: bool,
     /// When its last record was appended, in milliseconds since 1970.
@@ -61,13 +63,23 @@ struct SleepingBankRecords {
 }
 
 impl ShardRecords {
-    /// Forgets the records of a bank that falls asleep, except when the last was appended. [`Self::wake`] takes them
-    /// back.
-    pub(super) fn fall_asleep(&mut self, bank: &Bank) {
+    /// Forgets the records of a bank that falls asleep, except these offsets and when the last was appended.
+    /// [`Self::wake`] takes them back.
+    pub(super) fn fall_asleep(&mut self, bank: &Bank, offsets: Box<[u64]>) {
         if let Some(LiveBankRecords { filled, last_append_ms, .. }) = self.banks.remove(bank) {
             let is_filled = !filled.is_empty();
-            self.asleep.insert(bank.clone(), SleepingBankRecords { is_filled, last_append_ms });
+            self.asleep.insert(bank.clone(), SleepingBankRecords { offsets, is_filled, last_append_ms });
         }
+    }
+
+    /// Where the records of a bank that sleeps are, on a log to which other processes write.
+    pub(super) fn offsets(&self, bank: &Bank) -> Vec<u64> {
+        self.asleep.get(bank).map(|of_bank| of_bank.offsets.to_vec()).unwrap_or_default()
+    }
+
+    /// How many live records of a bank that is awake can be read.
+    pub(super) fn count(&self, bank: &Bank) -> usize {
+        self.banks.get(bank).map_or(0, |of_bank| of_bank.filled.len() + of_bank.emptied.len())
     }
 
     /// Whether a bank is held and can be read, and no window of it is to be extracted again.
@@ -78,7 +90,7 @@ impl ShardRecords {
     /// Notes a record of a bank that sleeps from the beginning: it has been read, and not loaded.
     pub(super) fn note_asleep(&mut self, bank: &Bank, record: LiveRecordState) {
         self.names.entry(bank.key()).or_insert_with(|| bank.clone());
-        let new = SleepingBankRecords { is_filled: false, last_append_ms: record.append_ms };
+        let new = SleepingBankRecords { offsets: Box::default(), is_filled: false, last_append_ms: record.append_ms };
         let of_bank = self.asleep.entry(bank.clone()).or_insert(new);
         of_bank.is_filled |= record.filled;
         of_bank.last_append_ms = of_bank.last_append_ms.max(record.append_ms);

@@ -1,9 +1,11 @@
 //! Banks that leave memory while nobody uses them, and come back when someone does (decision 63).
 //!
 //! In: uses of banks; the rules of `[memory]`; which banks extraction is at work for. Out: banks in memory for as long
-//! as they are used. Only the thread that extracts puts banks to sleep, after the shard has followed every record, and
-//! extraction wakes a bank before it writes a record of it: so the log holds nothing of a bank that sleeps but what it
-//! had in memory, and a bank is woken from the log by its key, without waiting for any other bank.
+//! as they are used. Only the thread that follows the log puts banks to sleep, once it has followed every record of
+//! theirs. A bank is woken without waiting for any other bank. In a directory, extraction wakes a bank before it writes
+//! a record of it: so the log holds nothing of a bank that sleeps but what it had in memory, and finds that by its key.
+//! On Kafka, where other processes extract, the offsets of its records are kept, and the bank is woken from them before
+//! the next record of it is followed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -18,7 +20,7 @@ use types::{config::LLM, model::Bank, sync};
 use super::{
     Cancellation, PipelineError,
     awake_shard::AwakeShard,
-    bank_sleep::{BankEntry, BankSleep, SleepStatus, UnusedBank},
+    bank_sleep::{BankSleep, SleepStatus, UnusedBank},
     log_events,
     replica::Replica,
     shard::ReplicaShard,
@@ -43,19 +45,15 @@ impl Replica {
         let (Some(sleep), Some(log)) = (&shard.sleep, &self.waking_log) else {
             return Ok(AwakeShard { shard, bank: None });
         };
-        let key = bank.key();
         let may_wait = || cancellation.map_or(Ok(()), Cancellation::check).map_err(PipelineError::from);
-        if let BankEntry::Wake(waking) = sleep.enter(key, may_wait)? {
-            let loaded = shard.load_bank(&**log, bank);
-            match &loaded {
-                Ok((records, bytes)) => waking.finish(*records, *bytes),
-                Err(_) => drop(waking),
-            }
+        let slept = sleep.is_resting(bank.key());
+        let entered = shard.enter(&**log, bank, may_wait);
+        if slept {
             // Its questions wait in the query queue.
             self.reached.news().raise();
-            loaded?;
         }
-        Ok(AwakeShard { shard, bank: Some(key) })
+        entered?;
+        Ok(AwakeShard { shard, bank: Some(bank.key()) })
     }
 
     /// The shard of a bank that can be read, with the bank in memory.
@@ -96,7 +94,7 @@ impl Replica {
     }
 
     /// Puts those banks to sleep that were not used for `memory.sleep_after_seconds`, and as many as
-    /// `memory.most_bytes` demands; returns them. Only the thread that extracts calls it, and follows: no bank for which
+    /// `memory.most_bytes` demands; returns them. Only the thread that follows the log calls it: no bank for which
     /// `is_busy` holds falls asleep, none that is watched, none with a window that is to be extracted again, and none
     /// that is quarantined.
     pub fn sleep_unused(&self, is_busy: &dyn Fn(&Bank) -> bool) -> Vec<Bank> {

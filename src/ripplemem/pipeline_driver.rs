@@ -91,7 +91,7 @@ impl PipelineDriver {
                 edges,
                 // On Kafka the running service writes them.
                 record: pipeline.log.kind == LogKind::Embedded,
-                // On Kafka the records of one bank cannot be found.
+                // On Kafka banks sleep in the running service.
                 waking_log: (pipeline.log.kind == LogKind::Embedded).then(|| Arc::clone(&log)),
                 asks: embedders.as_ref().and_then(|embedders| embedders.known_model().cloned()),
                 turns: Some(&mut |key, turns| {

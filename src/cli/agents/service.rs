@@ -228,10 +228,14 @@ pub(super) fn state(places: &AgentPlaces) -> AgentServiceState {
 /// Ends the service and takes away what it was set up with. The memory stays. Returns what to say.
 pub(super) fn take_away(places: &AgentPlaces) -> Result<String> {
     let Some(service) = ServiceFile::read(places) else { return Ok("no service is set up".to_owned()) };
+    let ended = match FileLock::take(&places.service_lock()) {
+        Err(FileLockError::InUse(_)) => "has ended",
+        _ => "did not run",
+    };
     if service.by_systemd && places.unit().exists() {
         systemd_unit::stop(&places.unit())?;
     }
-    let ended = end(places)?;
+    end(places)?;
     let plan = ServicePlan { places: places.clone(), program: service.program, by_systemd: service.by_systemd };
     let is_untouched = fs::read_to_string(places.pipeline()).is_ok_and(|text| text == plan.pipeline_text());
     let own = [places.service_file(), places.tokens(), places.service_start(), places.service_log()];
@@ -244,12 +248,12 @@ pub(super) fn take_away(places: &AgentPlaces) -> Result<String> {
 }
 
 /// Ends the process that holds the service's lock, and waits for it.
-fn end(places: &AgentPlaces) -> Result<&'static str> {
+fn end(places: &AgentPlaces) -> Result<()> {
     let began = Instant::now();
     let mut is_told = false;
     loop {
         let holder = match FileLock::take(&places.service_lock()) {
-            Ok(_) => return Ok(if is_told { "has ended" } else { "did not run" }),
+            Ok(_) => return Ok(()),
             Err(FileLockError::InUse(holder)) => holder,
             Err(FileLockError::Failed(error)) => bail!("{}: {error}", places.service_lock().display()),
         };

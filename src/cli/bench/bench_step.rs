@@ -6,7 +6,7 @@
 
 use std::{
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -36,6 +36,8 @@ const MAX_TEXTS: usize = 4_000;
 const RECORDS_AT_ONCE: usize = 512;
 /// The bank of the turn that opens the model.
 const WARM: &str = "bench-warm";
+/// The directories of the log and of the snapshots.
+pub(super) const PARTS: [&str; 2] = ["log", "snapshots"];
 /// The file that keeps the questions between two steps.
 const QUESTIONS: &str = "questions.json";
 
@@ -106,12 +108,20 @@ impl BenchStep {
         }
     }
 
+    /// The directory of the step's log and snapshots, below that of all steps.
+    pub(super) fn directory(self, within: &Path) -> PathBuf {
+        match self {
+            Self::Empty | Self::Asleep => within.join(self.name()),
+            Self::Ingest | Self::Restore | Self::Awake => within.to_owned(),
+        }
+    }
+
     /// Moves the log and the snapshots below the directory of the steps.
     pub(super) fn prepare(self, pipeline: &mut Pipeline, within: &Path) {
-        let within = if self == Self::Empty { within.join("empty") } else { within.to_owned() };
+        let [log, snapshots] = PARTS.map(|name| self.directory(within).join(name));
         pipeline.log.kind = LogKind::Embedded;
-        pipeline.log.directory = within.join("log");
-        pipeline.snapshot.directory = within.join("snapshots").to_string_lossy().into_owned();
+        pipeline.log.directory = log;
+        pipeline.snapshot.directory = snapshots.to_string_lossy().into_owned();
     }
 
     /// Measures a process that holds next to nothing.

@@ -3,6 +3,7 @@
 //! In: arguments. Out: the figures on stdout. A step that fails has said why on stderr.
 
 use std::{
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
 };
@@ -16,7 +17,7 @@ use types::config::Pipeline;
 
 use super::{
     super::source_args::SourceArgs,
-    bench_step::{BenchStep, EmptyMeasurement, IngestMeasurement},
+    bench_step::{BenchStep, EmptyMeasurement, IngestMeasurement, PARTS},
     figures::{BenchFigures, BenchSubject},
     measured_source::MeasuredSource,
     sleep_step::{self, SleepFigures},
@@ -138,10 +139,13 @@ impl BenchArgs {
         let directory = tempfile::tempdir().context("no temporary directory; TMPDIR names another place for it")?;
         let empty: EmptyMeasurement = of_process(BenchStep::Empty, directory.path())?;
         let ingested: IngestMeasurement = of_process(BenchStep::Ingest, directory.path())?;
-        let both = [BenchStep::Awake, BenchStep::Asleep].map(|step| of_process(step, directory.path()));
-        let [awake, asleep] = both;
+        // Each of both begins with the same files.
+        let of_asleep = BenchStep::Asleep.directory(directory.path());
+        copy_below(directory.path(), &of_asleep, &PARTS).context("the temporary directory cannot be written")?;
+        let measured =
+            [of_process(BenchStep::Awake, directory.path())?, of_process(BenchStep::Asleep, directory.path())?];
         let (banks, turns) = (ingested.banks, ingested.turns);
-        let figures = SleepFigures::of(banks, turns, empty.resident_bytes, [awake?, asleep?]);
+        let figures = SleepFigures::of(banks, turns, empty.resident_bytes, measured);
         match self.json {
             true => print(&format!("{}\n", serde_json::to_string_pretty(&figures)?)),
             false => print(&figures.table()),
@@ -163,6 +167,23 @@ impl BenchArgs {
             }
         }
     }
+}
+
+/// Copies some directories, with everything below them.
+fn copy_below(from: &Path, to: &Path, names: &[impl AsRef<Path>]) -> io::Result<()> {
+    for name in names {
+        let (from, to) = (from.join(name), to.join(name));
+        fs::create_dir_all(&to)?;
+        for entry in fs::read_dir(&from)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                copy_below(&from, &to, &[entry.file_name()])?;
+            } else {
+                fs::copy(entry.path(), to.join(entry.file_name()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs a step in a process with the same arguments, and returns what it measured.

@@ -1,8 +1,8 @@
 //! Measures a memory of many banks, with sleep and without it, each in a process of its own.
 //!
-//! In: the log and the snapshots that the step before wrote, and its questions. Out: how long the first answer takes,
-//! how much memory the banks take, how long questions to awake banks and to sleeping ones take, and how many turns a
-//! second reach banks that are chosen at random. Some banks are asked far more often than others.
+//! In: the log and the snapshots of the ingestion, and its questions. Out: how long the first answer takes, how much
+//! memory the banks take, how long questions to awake banks and to sleeping ones take, and how many turns a second reach
+//! banks that are chosen at random. Some banks are asked far more often than others.
 
 use std::{
     path::Path,
@@ -83,15 +83,12 @@ pub(super) fn measure(
         let took = milliseconds(started.elapsed());
         if is_asleep { waking_ms.push(took) } else { awake_ms.push(took) }
     }
-    // The other process puts turns of its own into the same log.
-    let which = if sleeps { "asleep" } else { "awake" };
     let mut chosen = fastrand::Rng::with_seed(banks);
     let started = Instant::now();
     for n in 0..PUT_TURNS {
         let time = EventTime::new(1_900_000_000_000 + i64::try_from(n)?, 0)?;
         let of = bank(chosen.u64(..banks))?;
-        let turn =
-            Turn::new(of, &format!("more-{which}-{n}"), "Ann", "We keep the spare kayak in the boathouse.", time);
+        let turn = Turn::new(of, &format!("more-{n}"), "Ann", "We keep the spare kayak in the boathouse.", time);
         memory.put([TurnEvent::from(turn)])?;
     }
     let end = memory.end()?;

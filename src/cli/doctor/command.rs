@@ -10,6 +10,7 @@ use terminal::print;
 use types::config::{LogKind, Pipeline};
 
 use super::{
+    banks::{ExpectedBanks, banks},
     broker::broker,
     coding_agents::coding_agents,
     disk_and_network::{addresses, directory},
@@ -27,13 +28,20 @@ pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Estimate the memory that this many banks take.
+    #[arg(long, requires = "turns_per_bank", value_parser = clap::value_parser!(u64).range(1..))]
+    banks: Option<u64>,
+    /// How many turns each of these banks has.
+    #[arg(long, requires = "banks", value_parser = clap::value_parser!(u64).range(1..))]
+    turns_per_bank: Option<u64>,
     #[command(flatten)]
     memory: MemoryArgs,
 }
 
 impl DoctorArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let findings = findings(&self.memory.pipeline()?);
+        let expected = self.banks.zip(self.turns_per_bank).map(|(banks, turns)| ExpectedBanks { banks, turns });
+        let findings = findings(&self.memory.pipeline()?, expected);
         let sick = findings.iter().any(|finding| finding.state == FindingState::Mend);
         if self.json {
             print(&format!("{}\n", serde_json::to_string_pretty(&findings)?))?;
@@ -44,8 +52,8 @@ impl DoctorArgs {
     }
 }
 
-fn findings(pipeline: &Pipeline) -> Vec<DoctorFinding> {
-    let mut findings = vec![program(), processor(), open_files()];
+fn findings(pipeline: &Pipeline, expected: Option<ExpectedBanks>) -> Vec<DoctorFinding> {
+    let mut findings = vec![program(), processor(), open_files(), banks(pipeline, expected)];
     findings.extend(embedding_model(pipeline));
     findings.extend(language_model(pipeline));
     findings.extend(directory(&pipeline.log.directory));

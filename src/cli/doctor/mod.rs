@@ -5,10 +5,12 @@
 //!
 //! - `command`: the arguments, and the order of the lines.
 //! - `finding`: a line.
-//! - `machine`: processor, open files; `models`: ONNX Runtime, the embedding model, the language model.
+//! - `machine`: processor, open files; `banks`: the memory that they take.
+//! - `models`: ONNX Runtime, the embedding model, the language model.
 //! - `disk_and_network`: the memory's directory, the addresses; `broker`: the Kafka cluster;
 //!   `coding_agents`: their hooks and the service behind them.
 
+mod banks;
 mod broker;
 mod coding_agents;
 mod command;

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     DeletionRegistry, GenerationalLog, KeyedValue, LiveKey, Log, LogEntry, LogError, LogRecord, RawRecord, ReadBatch,
-    ReadProgress, Topic, TopicRetention, Transaction, TransactionEnd, WriteOutcomeRegistry, WritePosition, memory_name,
-    partition_of,
+    ReadProgress, SharedLog, Topic, TopicRetention, Transaction, TransactionEnd, WriteOutcomeRegistry, WritePosition,
+    memory_name, partition_of,
 };
 use types::{
     config::{ExpiredTurnPolicy, LogSettings},
@@ -44,7 +44,7 @@ const FIRST_SEARCH: u64 = 512;
 
 /// Readers by topic and partition, and how far they must read.
 #[derive(Default)]
-struct PartitionReaders {
+pub(super) struct PartitionReaders {
     open: HashMap<(Topic, u32), Arc<Mutex<PartitionReader>>>,
     /// The end of what this process wrote. It outlives a reader, because a busy broker may report an older end to the
     /// next one.
@@ -52,7 +52,7 @@ struct PartitionReaders {
 }
 
 impl PartitionReaders {
-    fn written_end(&self, topic: Topic, partition: u32) -> u64 {
+    pub(super) fn written_end(&self, topic: Topic, partition: u32) -> u64 {
         self.written_ends.get(&(topic, partition)).copied().unwrap_or_default()
     }
 }
@@ -62,11 +62,11 @@ pub struct KafkaLog {
     cluster: KafkaCluster,
     partitions: u32,
     turns: String,
-    memory: String,
+    pub(super) memory: String,
     next_memory: String,
     generation: u32,
     dead_letters: String,
-    readers: Mutex<PartitionReaders>,
+    pub(super) readers: Mutex<PartitionReaders>,
     pub(super) owners: Mutex<HashMap<u32, Arc<Mutex<TransactionalProducer>>>>,
     pub(super) unseen: UnseenCommits,
     pub(super) counters: UnreadCounters,
@@ -80,7 +80,7 @@ pub struct KafkaLog {
     /// later record of its key was found.
     unread: Mutex<HashMap<(u32, u64), u64>>,
     /// Where live records lie, for the memory partitions whose banks were listed.
-    live: Mutex<HashMap<u32, Arc<Mutex<LiveKeyIndex>>>>,
+    pub(super) live: Mutex<HashMap<u32, Arc<Mutex<LiveKeyIndex>>>>,
     entries: Mutex<OperationEntries>,
     /// When words leave the topics, and when that was read.
     pub(super) leaving: Mutex<Option<(Instant, TopicRetention)>>,
@@ -92,7 +92,7 @@ pub struct KafkaLog {
 }
 
 /// A read position that cannot be read.
-struct UnreadablePosition {
+pub(super) struct UnreadablePosition {
     /// The partition of the turns topic.
     turns: u32,
     offset: u64,
@@ -265,7 +265,7 @@ impl KafkaLog {
     /// Adds the memory records and read positions of `raw` to `batch`, and returns the read positions that cannot be
     /// read. A control record that cannot be read is added as if it were a memory record, so that readers stop before
     /// it. It is left out if a later record of its key replaces or removes it.
-    fn split(
+    pub(super) fn split(
         &self,
         partition: u32,
         raw: Vec<RawRecord>,
@@ -356,36 +356,6 @@ impl KafkaLog {
                 batch.records.iter().filter(is_ours).for_each(&mut *each);
             }
         }
-    }
-
-    /// Runs `work` with the index of a memory partition, after bringing it up to date.
-    fn with_index<T>(
-        &self,
-        partition: u32,
-        work: impl FnOnce(&mut LiveKeyIndex) -> Result<T, LogError>,
-    ) -> Result<T, LogError> {
-        self.check_partition(Topic::Memory, partition)?;
-        let known = sync::lock(&self.live).get(&partition).cloned();
-        let shared = match known {
-            Some(index) => index,
-            None => {
-                let index = LiveKeyIndex::open(&self.cluster, &self.memory, partition)?;
-                Arc::clone(sync::lock(&self.live).entry(partition).or_insert_with(|| Arc::new(Mutex::new(index))))
-            }
-        };
-        let mut index = sync::lock(&shared);
-        let written_end = sync::lock(&self.readers).written_end(Topic::Memory, partition);
-        let updated = index.update(&self.cluster, written_end, &|raw| {
-            let mut batch = ReadBatch::default();
-            drop(self.split(partition, raw, &mut batch)?);
-            Ok(batch)
-        });
-        if let Err(error) = updated {
-            // The index may lack records; the next call reads the partition again.
-            sync::lock(&self.live).remove(&partition);
-            return Err(error);
-        }
-        work(&mut index)
     }
 
     /// The read position, given the committed one.
@@ -640,6 +610,10 @@ impl Log for KafkaLog {
 
     fn generation(&self) -> u32 {
         self.generation
+    }
+
+    fn shared(&self) -> Option<&dyn SharedLog> {
+        Some(self)
     }
 
     fn interrupt_next(&self) -> Result<(), LogError> {

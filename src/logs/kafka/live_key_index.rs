@@ -32,6 +32,8 @@ pub(super) struct LiveKeyIndex {
     offsets: BTreeMap<Vec<u8>, u64>,
     /// By turns partition: how far transactions cover it.
     covered: BTreeMap<u32, ReadProgress>,
+    /// Whether it was updated before.
+    is_filled: bool,
 }
 
 impl LiveKeyIndex {
@@ -44,6 +46,7 @@ impl LiveKeyIndex {
             at: u64::MAX,
             offsets: BTreeMap::new(),
             covered: BTreeMap::new(),
+            is_filled: false,
         })
     }
 
@@ -58,6 +61,7 @@ impl LiveKeyIndex {
         loop {
             let raw = self.growing.read_new(cluster, written_end)?;
             if raw.is_empty() {
+                self.is_filled = true;
                 return Ok(());
             }
             let ReadBatch { records, covers, .. } = split(raw)?;
@@ -72,6 +76,11 @@ impl LiveKeyIndex {
                 }
             }
         }
+    }
+
+    /// Whether it was updated before.
+    pub(super) fn is_filled(&self) -> bool {
+        self.is_filled
     }
 
     /// The first offset of a bank's turns in a turns partition that no transaction covers.
@@ -110,8 +119,12 @@ impl LiveKeyIndex {
         Ok(())
     }
 
-    /// The records at these offsets.
-    fn records(&mut self, cluster: &KafkaCluster, offsets: &[u64]) -> Result<HashMap<u64, LogRecord>, LogError> {
+    /// The records at these offsets, as far as the topic still has them.
+    pub(super) fn records(
+        &mut self,
+        cluster: &KafkaCluster,
+        offsets: &[u64],
+    ) -> Result<HashMap<u64, LogRecord>, LogError> {
         self.lookup.reach(self.growing.readable_end());
         let mut found = HashMap::with_capacity(offsets.len());
         for offset in offsets.iter().copied().collect::<BTreeSet<u64>>() {

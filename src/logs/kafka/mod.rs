@@ -21,6 +21,7 @@
 //! - `unread_counter`: counts the records behind a position; `log_maintenance`: what is done beside reading and writing
 //! - `growing_partition`: reads a partition and what is added to it; with it, `live_key_index`: where the live records
 //!   of the memory lie, and `operation_entries`: the operations that forget turns
+//! - `indexed_records`: finds the records of one bank with that index
 //! - `topic_retention`: when words of deleted turns leave the topics
 //! - `record_values`: the values of records that are to be written
 //! - `source_writer`: the turns and positions of live sources; `group_writer`: turns that are written together
@@ -32,6 +33,7 @@ mod control_records;
 pub mod group_member;
 mod group_writer;
 mod growing_partition;
+mod indexed_records;
 pub mod instances_topic;
 mod kafka_log;
 mod live_key_index;

@@ -44,14 +44,19 @@ pub fn record_statements(
     let answers = |turn: &WindowTurn| turn.turn.speaker_kind() == Some(SpeakerKind::Assistant);
     let is_assisted = live().any(answers);
     let of_turn = |turn: &WindowTurn| {
-        // Who is called `user` speaks to an assistant, even before it answers.
-        let addressed = is_assisted || turn.turn.speaker.eq_ignore_ascii_case("user");
+        let addressed = is_assisted || is_called_user(&turn.turn.speaker);
         let found = find_statements(&turn.turn, languages(turn), addressed);
         let ordinal = turn.ordinal;
         found.into_iter().map(move |statement| Statement { ordinal, ..statement })
     };
     let said = turns.iter().filter(|turn| !turn.deleted && !turn.context && turn.turn.recall);
     RecordStatements { by: RULES.to_owned(), found: said.flat_map(of_turn).collect() }
+}
+
+/// Whether a speaker is called `user`: that one speaks to an assistant, even before it answers.
+#[must_use]
+pub fn is_called_user(speaker: &str) -> bool {
+    speaker.eq_ignore_ascii_case("user")
 }
 
 /// The statements of a turn, with the ordinal 0. `language` is that of what was said before; a turn that shows none of

@@ -24,5 +24,5 @@ mod topic_stems;
 mod tests;
 
 pub use explain_statements::{StatedSentence, explain_statements};
-pub use find_statements::{find_statements, is_outdated, record_statements};
+pub use find_statements::{find_statements, is_called_user, is_outdated, record_statements};
 pub use topic_stems::topic_stems;

@@ -24,6 +24,9 @@ const WAIT: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_se
 /// The pauses between two checks of a shard that has panicked; the memory decides when it is rebuilt.
 const FALLEN: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
 
+/// The time between two looks for banks that may sleep.
+const SLEEP_INTERVAL: Duration = Duration::from_millis(500);
+
 /// A partition that is not read for a moment.
 struct ReadPause {
     until: Instant,
@@ -44,9 +47,15 @@ pub(super) fn follow_memory(
     let mut retry = ClusterRetry::new(state, "the memory topic");
     let mut waiting: BTreeMap<u32, ReadPause> = BTreeMap::new();
     let mut quarantined = 0;
+    let mut slept = Instant::now();
     while !stopping.load(Ordering::Relaxed) {
         let seen = log.news().count();
         let (mut any, mut busy) = (false, false);
+        // Some banks fall asleep at once, so that others do after the next records.
+        let more_sleep = slept.elapsed() > SLEEP_INTERVAL && !replica.sleep_unused(&|_| false).is_empty();
+        if slept.elapsed() > SLEEP_INTERVAL && !more_sleep {
+            slept = Instant::now();
+        }
         for partition in 0..log.partitions() {
             if waiting.get(&partition).is_some_and(|pause| Instant::now() < pause.until) {
                 continue;
@@ -93,6 +102,9 @@ pub(super) fn follow_memory(
             }
             quarantined = now;
             retry.reset();
+            continue;
+        }
+        if more_sleep {
             continue;
         }
         if busy {

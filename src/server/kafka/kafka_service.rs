@@ -18,7 +18,7 @@ use crossbeam_channel::unbounded;
 use super::{
     apply_retention, edge_topic,
     error::ServeError,
-    follow_memory, forget_requests, question_topic, replay_topic,
+    follow_memory, forget_requests, listed_partitions, question_topic, replay_topic,
     service_state::{ModelMeter, ServiceState, extracts_by_model},
     shard_assignment,
     v1::{self, ServerParts},
@@ -80,7 +80,7 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<ServiceState>, stop: &AtomicB
             edges: edge_changes,
             record: true,
             asks: embedders.known_model().cloned(),
-            waking_log: None,
+            waking_log: Some(Arc::<KafkaLog>::clone(&log)),
             turns: None,
             progress: &mut |_, _| {},
         };
@@ -127,6 +127,9 @@ pub(crate) fn run(pipeline: &Pipeline, state: &Arc<ServiceState>, stop: &AtomicB
         if let Some((replica, embedders)) = &serving {
             let hold = pipeline.serve.hold;
             scope.spawn(move || ended(follow_memory::follow_memory(log, replica, hold, state, stopping, started)));
+            if pipeline.memory.has_sleep() {
+                scope.spawn(move || ended(listed_partitions::list_held_partitions(log, replica, state, stopping)));
+            }
             if hold == ShardAssignmentMode::Assigned {
                 scope.spawn(move || ended(shard_assignment::maintain_shards(log, replica, state, stopping)));
             }

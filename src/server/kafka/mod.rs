@@ -9,9 +9,9 @@
 //! `question_record`, the form of a question's record, `in_flight_questions`, which of them are answered,
 //! `forward_wait_list`, those about turns of other partitions, `question_pauses`, `reply_topics` and `reply_sender`),
 //! `forget_requests` (requests to forget turns), `apply_retention` (its rules), `shard_assignment` (the shards that the
-//! group assigns), `instance_announcements` (which instance answers HTTP requests about each bank), `edge_topic`,
-//! `replay_topic`, `source_leases` (the live sources that the group assigns); `cluster_retry` is how they retry.
-//! `question_client` asks a running service.
+//! group assigns), `listed_partitions` (where their records lie, for banks that sleep), `instance_announcements` (which
+//! instance answers HTTP requests about each bank), `edge_topic`, `replay_topic`, `source_leases` (the live sources that
+//! the group assigns); `cluster_retry` is how they retry. `question_client` asks a running service.
 
 mod apply_retention;
 mod cluster_retry;
@@ -22,6 +22,7 @@ mod forward_wait_list;
 mod in_flight_questions;
 mod instance_announcements;
 mod kafka_service;
+mod listed_partitions;
 mod log_events;
 mod question_client;
 mod question_pauses;

@@ -213,11 +213,6 @@ impl Pipeline {
                         log.kind = \"embedded\", or remove it"
                 .to_owned());
         }
-        if self.log.kind == LogKind::Kafka && self.memory.has_sleep() {
-            return Err("memory.sleep_after_seconds, memory.most_bytes: banks leave memory only with a log in a \
-                        directory, which finds the records of one bank; set log.kind = \"embedded\", or remove them"
-                .to_owned());
-        }
         self.metrics.check()?;
         self.llm.check_rules_or_model("extract.extractor", &self.extract.extractor)?;
         self.llm.check_rules_or_model("recall.planner", &self.recall.planner)?;
