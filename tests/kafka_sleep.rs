@@ -68,10 +68,8 @@ impl Follower {
     /// Whether a bank falls asleep.
     fn sleep(&self, name: &str) -> bool {
         for partition in 0..self.log.partitions() {
-            self.log
-                .live_records(partition, &[], &mut |_, _| false, &mut |_| std::ops::ControlFlow::Break(()))
-                .unwrap();
-            assert!(self.log.is_listed(partition));
+            self.log.places(partition, &[], &mut |_, _, _| {}).unwrap();
+            assert!(self.log.has_places(partition));
         }
         self.replica.request_sleep(&bank(name));
         self.replica.sleep_unused(&|_| false).contains(&bank(name))

@@ -156,12 +156,20 @@ pub struct TopicRetention {
 
 /// A log to which several processes write: what a bank that sleeps needs beyond [`Log`].
 pub trait SharedLog: Log {
+    /// Calls `each` with the key and the offset of every live record of a memory partition whose key begins with one of
+    /// the prefixes, and with the index of that prefix, as of one moment.
+    fn places(
+        &self,
+        partition: u32,
+        prefixes: &[Vec<u8>],
+        each: &mut dyn FnMut(usize, &[u8], u64),
+    ) -> Result<(), LogError>;
+    /// Whether [`Self::places`] of a partition reads only what was added since an earlier call, and waits for no other
+    /// call.
+    fn has_places(&self, partition: u32) -> bool;
     /// The records of a memory partition at these offsets, in their order, also those that later records of their keys
     /// replaced. Those that compaction has removed are left out.
     fn records_at(&self, partition: u32, offsets: &[u64]) -> Result<Vec<LogRecord>, LogError>;
-    /// Whether [`Log::live_records`] of a partition reads only what was added since an earlier call, and waits for no
-    /// other call.
-    fn is_listed(&self, partition: u32) -> bool;
 }
 
 /// A log whose records can be erased: what complete forgetting needs beyond [`Log`].

@@ -91,18 +91,13 @@ impl ReplicaShard {
         let Some(sleep) = &self.sleep else { return Ok(Vec::new()) };
         let reader = sync::lock(&self.reader);
         let is_ready = match log.shared() {
-            Some(shared) => shared.is_listed(self.partition),
+            Some(shared) => shared.has_places(self.partition),
             None => reader.next() == log.end(Topic::Memory, self.partition)?,
         };
         if !is_ready || self.is_loading() || !self.memory.has_room() {
             return Ok(Vec::new());
         }
-        let mut due: BTreeMap<BankKey, (&Bank, PlacedRecords)> = BTreeMap::new();
-        for bank in banks {
-            if let Some(placed) = self.placed_records(log, bank, reader.next())? {
-                due.insert(bank.key(), (bank, placed));
-            }
-        }
+        let mut due = self.placed_records(log, banks, reader.next())?;
         let mut falling = sleep.begin_to_sleep(due.keys().copied());
         let (mut asleep, mut changes) = (Vec::new(), Vec::new());
         for key in falling.keys().collect::<Vec<_>>() {
@@ -125,31 +120,49 @@ impl ReplicaShard {
         Ok(asleep.into_iter().map(|(bank, _)| bank).collect())
     }
 
-    /// Where the live records of a bank are in the log; `None` for a bank that must not sleep, and for one of which the
-    /// log has changed since the offset `next`, up to which the shard has followed it.
-    fn placed_records(&self, log: &dyn Log, bank: &Bank, next: u64) -> Result<Option<PlacedRecords>, PipelineError> {
-        let held = {
+    /// Where the live records of banks are in the log, without the banks that must not sleep, and without those of which
+    /// the log has changed since the offset `next`, up to which the shard has followed it.
+    fn placed_records<'b>(
+        &self,
+        log: &dyn Log,
+        banks: &'b [Bank],
+        next: u64,
+    ) -> Result<BTreeMap<BankKey, (&'b Bank, PlacedRecords)>, PipelineError> {
+        let counted = |bank: &'b Bank| {
             let held = sync::read(&self.held);
-            if !held.may_sleep(bank) {
-                return Ok(None);
-            }
-            held.count(bank)
+            held.may_sleep(bank).then(|| (bank, held.count(bank)))
         };
-        let (mut records, mut offsets) = (Vec::new(), Vec::new());
-        let mut note = |key: &[u8], offset| {
+        let banks: Vec<(&Bank, usize)> = banks.iter().filter_map(counted).collect();
+        let prefixes: Vec<Vec<u8>> = banks.iter().map(|(bank, _)| MemoryKey::prefix(bank)).collect();
+        let mut placed: Vec<(Vec<RecordKey>, Vec<u64>)> = vec![<_>::default(); banks.len()];
+        let mut note = |at: usize, key: &[u8], offset: u64| {
             // A key that cannot be read makes its partition wait before it, so that it was not loaded.
-            if let Ok(key) = MemoryKey::from_bytes(key) {
+            if let (Some((records, offsets)), Ok(key)) = (placed.get_mut(at), MemoryKey::from_bytes(key)) {
                 records.push(RecordKey::from(&key));
                 offsets.push(offset);
             }
-            false
         };
-        log.live_records(self.partition, &MemoryKey::prefix(bank), &mut note, &mut |_| ControlFlow::Continue(()))?;
-        if log.shared().is_none() {
-            return Ok(Some((records, Box::default())));
+        match log.shared() {
+            Some(shared) => shared.places(self.partition, &prefixes, &mut note)?,
+            None => {
+                for (at, prefix) in prefixes.iter().enumerate() {
+                    let mut note = |key: &[u8], offset| {
+                        note(at, key, offset);
+                        false
+                    };
+                    log.live_records(self.partition, prefix, &mut note, &mut |_| ControlFlow::Continue(()))?;
+                }
+            }
         }
-        let is_followed = offsets.len() == held && offsets.iter().all(|offset| *offset < next);
-        Ok(is_followed.then(|| (records, offsets.into_boxed_slice())))
+        let mut due = BTreeMap::new();
+        for ((bank, held), (records, offsets)) in banks.into_iter().zip(placed) {
+            if log.shared().is_none() {
+                due.insert(bank.key(), (bank, (records, Box::default())));
+            } else if offsets.len() == held && offsets.iter().all(|offset| *offset < next) {
+                due.insert(bank.key(), (bank, (records, offsets.into_boxed_slice())));
+            }
+        }
+        Ok(due)
     }
 
     /// Loads the records of a bank that sleeps. Returns their number, and about their bytes in memory.

@@ -1,7 +1,7 @@
 //! Whether the machine has the memory for the banks that are expected.
 //!
 //! In: the pipeline, and how many banks of how many turns there will be. Out: a finding, with an estimate from what
-//! `ripplemem bench --banks` measured (docs/operations.md).
+//! `ripplemem bench --banks` measured (docs/lab/costs.md).
 
 use std::fs;
 
@@ -12,10 +12,10 @@ use super::finding::DoctorFinding;
 /// Bytes of a process that holds no bank, with the default model.
 const PROCESS_BYTES: u64 = 200_000_000;
 /// Bytes of a bank in memory, and of each of its turns.
-const AWAKE_BANK_BYTES: u64 = 13_000;
-const AWAKE_TURN_BYTES: u64 = 1_900;
+const AWAKE_BANK_BYTES: u64 = 4_500;
+const AWAKE_TURN_BYTES: u64 = 2_200;
 /// Bytes of a bank that sleeps.
-const ASLEEP_BANK_BYTES: u64 = 2_700;
+const ASLEEP_BANK_BYTES: u64 = 1_000;
 
 /// How many banks are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ mod tests {
         pipeline.memory.most_bytes = 4_000_000_000;
         let (state, text) = of(&pipeline, many);
         assert!(state == FindingState::Ok && text.contains("must sleep"), "{text}");
-        let (state, text) = of(&pipeline, Some(ExpectedBanks { banks: 10_000_000, turns: 20 }));
+        let (state, text) = of(&pipeline, Some(ExpectedBanks { banks: 20_000_000, turns: 20 }));
         assert!(state == FindingState::Mend && text.contains("among machines"), "{text}");
         let (state, text) = of(&pipeline, None);
         assert!(state == FindingState::Ok && text.contains("4.0 GB"), "{text}");

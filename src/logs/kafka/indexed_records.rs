@@ -44,14 +44,28 @@ impl KafkaLog {
 }
 
 impl SharedLog for KafkaLog {
+    fn places(
+        &self,
+        partition: u32,
+        prefixes: &[Vec<u8>],
+        each: &mut dyn FnMut(usize, &[u8], u64),
+    ) -> Result<(), LogError> {
+        self.with_index(partition, |index| {
+            for (at, prefix) in prefixes.iter().enumerate() {
+                index.of_prefix(prefix).for_each(|(key, offset)| each(at, key, offset));
+            }
+            Ok(())
+        })
+    }
+
+    fn has_places(&self, partition: u32) -> bool {
+        let index = sync::lock(&self.live).get(&partition).cloned();
+        index.is_some_and(|index| index.try_lock().is_ok_and(|index| index.is_filled()))
+    }
+
     fn records_at(&self, partition: u32, offsets: &[u64]) -> Result<Vec<LogRecord>, LogError> {
         let index = self.index(partition)?;
         let mut found = sync::lock(&index).records(self.cluster(), offsets)?;
         Ok(offsets.iter().filter_map(|offset| found.remove(offset)).collect())
-    }
-
-    fn is_listed(&self, partition: u32) -> bool {
-        let index = sync::lock(&self.live).get(&partition).cloned();
-        index.is_some_and(|index| index.try_lock().is_ok_and(|index| index.is_filled()))
     }
 }

@@ -88,6 +88,13 @@ impl LiveKeyIndex {
         self.covered.get(&turns).map(|progress| progress.of(bank)).unwrap_or_default()
     }
 
+    /// The keys of live records that begin with a prefix, in order, and their offsets.
+    pub(super) fn of_prefix<'i>(&'i self, prefix: &'i [u8]) -> impl Iterator<Item = (&'i [u8], u64)> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let of_prefix = self.offsets.range::<[u8], _>(from).take_while(move |(key, _)| key.starts_with(prefix));
+        of_prefix.map(|(key, offset)| (key.as_slice(), *offset))
+    }
+
     /// As [`crate::Log::live_records`].
     pub(super) fn each(
         &mut self,
@@ -96,14 +103,8 @@ impl LiveKeyIndex {
         wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         each: &mut dyn FnMut(&LogRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        let of_prefix = self.offsets.range::<[u8], _>(from).take_while(|(key, _)| key.starts_with(prefix));
-        let mut offsets = Vec::new();
-        for (key, offset) in of_prefix {
-            if wanted(key, *offset) {
-                offsets.push(*offset);
-            }
-        }
+        let taken = self.of_prefix(prefix).filter(|(key, offset)| wanted(key, *offset));
+        let offsets: Vec<u64> = taken.map(|(_, offset)| offset).collect();
         for some in offsets.chunks(READ_AT_ONCE) {
             let mut records = self.records(cluster, some)?;
             for offset in some {

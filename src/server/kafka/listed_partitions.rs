@@ -4,7 +4,6 @@
 //! whole partition, which takes long where it is large, and is done here because here nothing waits for it.
 
 use std::{
-    ops::ControlFlow,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -27,8 +26,8 @@ pub(super) fn list_held_partitions(
     while !stopping.load(Ordering::Relaxed) {
         let seen = log.news().count();
         let loaded = replica.shards().into_iter().filter(|shard| !shard.loading).map(|shard| shard.partition);
-        for partition in loaded.filter(|partition| !log.is_listed(*partition)).collect::<Vec<_>>() {
-            match log.live_records(partition, &[], &mut |_, _| false, &mut |_| ControlFlow::Break(())) {
+        for partition in loaded.filter(|partition| !log.has_places(*partition)).collect::<Vec<_>>() {
+            match log.places(partition, &[], &mut |_, _, _| {}) {
                 Ok(()) => retry.reset(),
                 Err(error @ LogError::Cluster { retriable: true, .. }) => retry.wait(&error),
                 Err(error) => return Err(error.into()),

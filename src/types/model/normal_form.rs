@@ -79,9 +79,9 @@ fn is_lost_in_capitals(base: char, mark: char) -> bool {
     }
 }
 
-/// Chinese characters are their own form.
+/// Chinese characters are their own form, and so is what stands for a byte that is no text: most bytes of a vector.
 fn is_itself(letter: char) -> bool {
-    matches!(letter, '\u{4e00}'..='\u{9fff}')
+    matches!(letter, '\u{4e00}'..='\u{9fff}' | char::REPLACEMENT_CHARACTER)
 }
 
 /// Whether a character is invisible: Unicode's property `Default_Ignorable_Code_Point`, whose ranges never change, or
@@ -134,6 +134,14 @@ mod tests {
         for (one, other) in [("José", "Jose"), ("각", "가"), ("ส้ม", "สม"), ("q\u{307}\u{301}", "q\u{301}\u{307}")]
         {
             assert_ne!(normal_form(one), normal_form(other), "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_looked_up_is_its_own_form() {
+        for letter in ['\u{4e00}', '\u{9fff}', char::REPLACEMENT_CHARACTER] {
+            let looked_up: String = std::iter::once(letter).nfkd().default_case_fold().nfkd().collect();
+            assert_eq!((looked_up, canonical_combining_class(letter)), (letter.to_string(), 0));
         }
     }
 
