@@ -7,11 +7,12 @@
 //! Shared: `command` (the enum and its dispatch), `other_program` (commands that this program does not have), `otlp`
 //! (spans), `memory_args`, `source_args`, `selector_args`, `as_of_argument`, `memory_access` (a memory opened here, or
 //! in the process that serves it), `turn_ids` (whole ids from short ones), `reading_report` (what the language model
-//! has read), `usage_table`, `service_request` (HTTP to a running service). What `ripplemem-eval` needs, too, is in the
-//! crate `terminal`.
+//! has read), `usage_table`, `service_request` (HTTP to a running service), `kilobyte_field` (memory as Linux states
+//! it). What `ripplemem-eval` needs, too, is in the crate `terminal`.
 
 mod as_of_argument;
 mod command;
+mod kilobyte_field;
 mod memory_access;
 mod memory_args;
 mod other_program;

@@ -47,20 +47,19 @@ type PlacedRecords = (Vec<RecordKey>, Box<[u64]>);
 
 impl ReplicaShard {
     /// Uses a bank once it is awake; wakes it if it sleeps. `may_wait` says how long the caller waits while another one
-    /// wakes it. [`AwakeShard`] ends the use.
+    /// wakes it. [`AwakeShard`] ends the use. Returns whether it slept.
     pub(super) fn enter(
         &self,
         log: &dyn Log,
         bank: &Bank,
         may_wait: impl Fn() -> Result<(), PipelineError>,
-    ) -> Result<(), PipelineError> {
-        let Some(sleep) = &self.sleep else { return Ok(()) };
-        if let BankEntry::Wake(waking) = sleep.enter(bank.key(), may_wait)? {
-            // If that fails, it still sleeps.
-            let (records, bytes) = self.load_bank(log, bank)?;
-            waking.finish(records, bytes);
-        }
-        Ok(())
+    ) -> Result<bool, PipelineError> {
+        let Some(sleep) = &self.sleep else { return Ok(false) };
+        let BankEntry::Wake(waking) = sleep.enter(bank.key(), may_wait)? else { return Ok(false) };
+        // If that fails, it still sleeps.
+        let (records, bytes) = self.load_bank(log, bank)?;
+        waking.finish(records, bytes);
+        Ok(true)
     }
 
     /// Wakes a bank of which another process wrote a record that is about to be loaded. What it held until then comes
@@ -72,7 +71,7 @@ impl ReplicaShard {
             None => Err(PipelineError::Loading { bank: bank.clone(), partition: self.partition }),
         };
         match entered {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(PipelineError::Loading { .. }) => {
                 // This shard lost a state: it ends, and its holder builds it again.
                 self.memory.panic();

@@ -466,7 +466,7 @@ impl Replica {
             each(key, record, next_offset);
         };
         let read = shard.follow(log, noted, record);
-        if shard.sleep.is_some() {
+        if shard.sleep.is_some() && !matches!(read, Ok(None)) {
             // It may have woken a bank whose questions wait in the query queue.
             self.reached.news().raise();
         }

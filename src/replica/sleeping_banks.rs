@@ -42,13 +42,12 @@ impl Replica {
         bank: &Bank,
         cancellation: Option<&Cancellation>,
     ) -> Result<AwakeShard, PipelineError> {
-        let (Some(sleep), Some(log)) = (&shard.sleep, &self.waking_log) else {
+        let Some(log) = self.waking_log.as_ref().filter(|_| shard.sleep.is_some()) else {
             return Ok(AwakeShard { shard, bank: None });
         };
         let may_wait = || cancellation.map_or(Ok(()), Cancellation::check).map_err(PipelineError::from);
-        let slept = sleep.is_resting(bank.key());
         let entered = shard.enter(&**log, bank, may_wait);
-        if slept {
+        if !matches!(entered, Ok(false)) {
             // Its questions wait in the query queue.
             self.reached.news().raise();
         }

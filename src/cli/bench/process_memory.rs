@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::cli::kilobyte_field::kilobyte_field;
+
 /// The time between two checks of whether the memory still changes.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How many checks in a row must see no change: together they take longer than the allocator needs to return free
@@ -50,7 +52,5 @@ pub(super) fn mark_peak() -> bool {
 }
 
 fn field(name: &str) -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1_024)
+    kilobyte_field("/proc/self/status", name)
 }

@@ -8,6 +8,7 @@ use std::fs;
 use types::config::{LogKind, Pipeline};
 
 use super::finding::DoctorFinding;
+use crate::cli::kilobyte_field::kilobyte_field;
 
 /// Bytes of a process that holds no bank, with the default model.
 const PROCESS_BYTES: u64 = 200_000_000;
@@ -91,10 +92,7 @@ fn finding(pipeline: &Pipeline, expected: Option<ExpectedBanks>, machine: Option
 
 /// The memory of the machine, or that of the container around this process, if it has less.
 fn machine_bytes() -> Option<u64> {
-    let whole = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1_024)
-    });
+    let whole = kilobyte_field("/proc/meminfo", "MemTotal:");
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let limits = limits.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
     limits.chain(whole).min()

@@ -52,8 +52,9 @@ pub(super) fn follow_memory(
         let seen = log.news().count();
         let (mut any, mut busy) = (false, false);
         // Some banks fall asleep at once, so that others do after the next records.
-        let more_sleep = slept.elapsed() > SLEEP_INTERVAL && !replica.sleep_unused(&|_| false).is_empty();
-        if slept.elapsed() > SLEEP_INTERVAL && !more_sleep {
+        let is_due = slept.elapsed() > SLEEP_INTERVAL;
+        let more_sleep = is_due && !replica.sleep_unused(&|_| false).is_empty();
+        if is_due && !more_sleep {
             slept = Instant::now();
         }
         for partition in 0..log.partitions() {
@@ -104,9 +105,6 @@ pub(super) fn follow_memory(
             retry.reset();
             continue;
         }
-        if more_sleep {
-            continue;
-        }
         if busy {
             // The shard raises the same signal when it has room.
             log.news().wait(seen, PATIENCE);
@@ -119,7 +117,9 @@ pub(super) fn follow_memory(
             state.loaded.store(true, Ordering::Relaxed);
             log_events::memory_ready(took);
         }
-        log.news().wait(seen, PATIENCE);
+        if !more_sleep {
+            log.news().wait(seen, PATIENCE);
+        }
     }
     Ok(())
 }

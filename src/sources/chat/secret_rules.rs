@@ -135,7 +135,8 @@ impl SecretRule {
     }
 }
 
-/// The value with which a text begins: to a blank, or to the next assignment in a list, an escape or a tag. A mark that ends a part of a sentence, and a bracket that closes one before the value, are no part of it.
+/// The value with which a text begins: to a blank, or to the next assignment in a list, an escape or a tag. A mark that
+/// ends a part of a sentence, and a bracket that closes one before the value, are no part of it.
 fn value_in(text: &str) -> &str {
     let ends_at = |(at, mark): (usize, char)| {
         let behind = text.get(at + mark.len_utf8()..).unwrap_or_default();
