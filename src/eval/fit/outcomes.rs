@@ -132,7 +132,7 @@ fn shared(
 ) -> OutcomeSums {
     if form == QuestionForm::Task {
         for (score, part) in scores.iter_mut().zip(&question.parts) {
-            *score += task_bonus(part.age, part.stands, &choice.shares);
+            *score += task_bonus(part.age, part.wishes, &choice.shares);
         }
     }
     let mut order: Vec<usize> = (0..scores.len()).collect();
@@ -204,7 +204,7 @@ impl<'q> QuotedContext<'q> {
 mod tests {
     use super::*;
     use crate::fit::terms::{PartTerms, TERMS};
-    use memory::language::question::QuestionType;
+    use memory::{language::question::QuestionType, recall::PartWishes};
 
     /// Parts of 200 estimated tokens, each in a unit of its own, with a value only for the first term.
     fn question(meanings: &[f32], evidence: &[usize]) -> QuestionTerms {
@@ -218,7 +218,7 @@ mod tests {
                 session: at,
                 age: 0,
                 is_of_person: true,
-                stands: false,
+                wishes: PartWishes::default(),
                 unit: at,
                 heading: 0,
                 estimated: 200.0,

@@ -12,7 +12,7 @@ use memory::{
         question::{ParsedQuestion, QuestionForm, QuestionType},
         token_count,
     },
-    recall::{is_standing, line_tokens, shared_part},
+    recall::{PartWishes, is_standing, line_tokens, shared_part},
 };
 use models::embed::Embedder;
 use pipeline::PipelineError;
@@ -61,9 +61,9 @@ pub(super) struct PartTerms {
     /// Number of its session in the order of the parts, and how many sessions came after it.
     pub(super) session: usize,
     pub(super) age: usize,
-    /// Whether a person said it, and whether it says what that person wants in general.
+    /// Whether a person said it, and what it says of what is wanted.
     pub(super) is_of_person: bool,
-    pub(super) stands: bool,
+    pub(super) wishes: PartWishes,
     /// Number of its unit, and of its day in its session.
     pub(super) unit: usize,
     pub(super) heading: usize,
@@ -100,6 +100,8 @@ pub(super) fn terms_of(
     }
     let read = ParsedQuestion::of(question);
     let form = looks.first().is_some_and(|look| shared_part(look, read.form()) >= 1.0).then(|| read.form());
+    let looked = looks.first().filter(|_| form.is_some());
+    let preferences = looked.map(|look| replica.stated_preferences(question, look, settings)).transpose()?;
     let ages = ages(&parts);
     let mut numbers = NameNumbers::default();
     let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| {
@@ -110,7 +112,10 @@ pub(super) fn terms_of(
             session: numbers.of(format!("session {session}")),
             age: ages.get(session).copied().unwrap_or_default(),
             is_of_person,
-            stands: form.is_some() && is_of_person && is_standing(body.text),
+            wishes: PartWishes {
+                stands: form.is_some() && is_of_person && is_standing(body.text),
+                prefers: preferences.as_ref().is_some_and(|preferences| preferences.are_in(&body)),
+            },
             unit: numbers.of(format!("unit {unit}")),
             heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
             estimated: body.estimated_tokens(),

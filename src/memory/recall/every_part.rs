@@ -6,9 +6,25 @@
 use super::{
     BoxError, RecallError, RecallMemory, first_hop, question_cues,
     recollect::{EmbedFunction, QuestionVectors},
+    standing_instructions::asker_profile,
+    stated_preferences::StatedPreferences,
 };
 use crate::index::FamiliarityResult;
 use types::{config::RecallSettings, model::Question};
+
+/// Where the person who asks states preferences. `familiar` is of the question's bank.
+///
+/// # Errors
+/// [`BoxError`] if `memory` fails.
+pub fn stated_preferences(
+    memory: &dyn RecallMemory,
+    question: &Question,
+    familiar: &FamiliarityResult,
+    settings: &RecallSettings,
+) -> Result<StatedPreferences, BoxError> {
+    let profile = asker_profile(memory, question, familiar.only_person.as_deref(), settings)?;
+    Ok(StatedPreferences::of(&profile))
+}
 
 /// Scores every part of the question's bank, once for each of the settings.
 ///

@@ -12,10 +12,13 @@ use super::{
     cutoff::CutoffResult,
     reranker::{Reranker, rerank},
     speaker_shares,
+    standing_instructions::asker_profile,
+    stated_preferences::StatedPreferences,
 };
 use crate::{
     index::{
         DataflowAnswer, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, FixedVector, MatchingParts,
+        ProfileLine,
     },
     language::question::{ParsedQuestion, QuestionType},
 };
@@ -41,6 +44,10 @@ pub(super) struct FirstHopResult {
     pub(super) familiar: FamiliarityResult,
     /// What the reranker said, if there is one.
     pub(super) reranked: Option<RerankResult>,
+    /// The profile of the person who asks; empty for a question about some turns alone, which gets no words of others.
+    pub(super) profile: Vec<Arc<ProfileLine>>,
+    /// Where it states preferences.
+    pub(super) preferences: StatedPreferences,
     /// The log offsets that the result reflects.
     pub(super) reflects: Vec<LogPosition>,
 }
@@ -90,10 +97,15 @@ pub(super) fn first_hop(
     let reranked = reranker.zip(settings.rerank.as_ref());
     let reranked = reranked.map(|(model, settings)| rerank(&mut familiar, asked.read, model, settings));
     let impressions = PartShares::of(&familiar);
+    let profile = match asked.matching {
+        Some(_) => Vec::new(),
+        None => asker_profile(memory, asked.read.question(), familiar.only_person.as_deref(), settings)?,
+    };
+    let preferences = StatedPreferences::of(&profile);
     if settings.first_hop == FirstHopMethod::Familiarity {
         let of_time = asked_time::parts_of_time(&familiar);
         let quotable = of_time.as_ref().unwrap_or(&familiar);
-        let (quoted, by_shares) = speaker_shares::choose_parts(quotable, asked.read, settings);
+        let (quoted, by_shares) = speaker_shares::choose_parts(quotable, asked.read, &preferences, settings);
         let CutoffResult { parts, cutoff } = quoted;
         let question = asked.read.question();
         return Ok(FirstHopResult {
@@ -104,6 +116,8 @@ pub(super) fn first_hop(
             chosen: if by_shares { PartChoice::ByShares(parts) } else { PartChoice::AboveCutoff(parts, cutoff) },
             familiar,
             reranked,
+            profile,
+            preferences,
             reflects,
         });
     }
@@ -111,7 +125,7 @@ pub(super) fn first_hop(
     let DataflowAnswer { value: hits, .. } = memory.first_hop(channel_probe(asked, settings))?;
     let candidates = sort_hits(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
     let (floor, chosen) = (settings.support_floor, PartChoice::ByChannels);
-    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reranked, reflects })
+    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reranked, profile, preferences, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].

@@ -42,6 +42,7 @@ mod reranker;
 mod rules_planner;
 mod speaker_shares;
 mod standing_instructions;
+mod stated_preferences;
 mod stem_sets;
 mod target;
 mod token_budget;
@@ -60,7 +61,7 @@ pub use context::{EvidenceContext, UnitQuote, day_name, render_context};
 pub use cutoff::{HEADING_TOKENS, cutoff, cutoff_increase};
 pub use empty_bank::empty_bank_evidence;
 pub use error::{BoxError, RecallError};
-pub use every_part::every_part;
+pub use every_part::{every_part, stated_preferences};
 pub use evidence_candidate::EvidenceCandidate;
 pub use exhaustive_planner::ExhaustivePlanner;
 pub use expand::{ExpansionHit, Support};
@@ -74,7 +75,8 @@ pub use recollect::{EmbedFunction, RecallModels, recollect};
 pub use reranker::Reranker;
 pub use rules_planner::RulesPlanner;
 pub use speaker_shares::{
-    QuotablePart, is_standing, line_tokens, share_tokens, shared_part, task_bonus, with_form_tokens,
+    PartWishes, QuotablePart, is_standing, line_tokens, share_tokens, shared_part, task_bonus, with_form_tokens,
 };
+pub use stated_preferences::StatedPreferences;
 pub use trace_text::{cue_text, provenance_text, render_trace};
 pub use turn_quotation::{CONTINUES, one_line, quote, quoted_lines, quoted_text, terminal_text, with_ids};

@@ -20,7 +20,7 @@ use super::{
     recollection::{PlannedRound, QuotedUnits, Recollection},
     reranker::Reranker,
     speaker_shares,
-    standing_instructions::{StandingSection, asker_profile},
+    standing_instructions::StandingSection,
     token_budget::{self, BudgetedEvidence, ContextNotes, ContextRoom},
     unknown_asker,
     walk_trace::walk_trace,
@@ -169,14 +169,8 @@ pub(super) fn recollection<'q>(
         Some((reason, chooses)) if *chooses || unsupported.is_some() => Some(reason.clone()),
         _ => unsupported,
     };
-    let known = first.familiar.only_person.as_deref().filter(|_| !about_stranger);
-    // A question about some turns alone gets no words of others.
-    let profile = match matching {
-        Some(_) => Vec::new(),
-        None => asker_profile(memory, question, known, settings).map_err(failed("profile".to_owned()))?,
-    };
-    let standing = StandingSection::of(&profile, question, settings);
-    let later = LaterWords::of(&profile, &standing.instructions);
+    let standing = StandingSection::of(&first.profile, question, settings);
+    let later = LaterWords::of(&first.profile, &standing.instructions);
     let notes = ContextNotes {
         later: Some(&later),
         unsupported: unsupported.as_deref(),

@@ -3,9 +3,9 @@
 //! In: the most familiar parts of the bank, and the question's form. Out: the parts that an answer quotes. A question
 //! in the third person is asked of all parts together, from the best down to the cutoff. Where persons talk with
 //! assistants, the other forms say how what persons said and what programs said share the tokens: an assistant says far
-//! more than a person, so one ranking of both would mostly quote the assistant. For a task, recent parts and parts in
-//! which a person says what is wanted in general count more. The less of a bank is an assistant's, the fewer tokens are
-//! shared, so that no single turn changes what is quoted.
+//! more than a person, so one ranking of both would mostly quote the assistant. For a task, recent parts count more, and
+//! parts in which a person says what is wanted in general or the asker states a preference. The less of a bank is an
+//! assistant's, the fewer tokens are shared, so that no single turn changes what is quoted.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,10 @@ use std::{
 
 use regex::Regex;
 
-use super::cutoff::{CutoffResult, HEADING_TOKENS, above_cutoff};
+use super::{
+    cutoff::{CutoffResult, HEADING_TOKENS, above_cutoff},
+    stated_preferences::StatedPreferences,
+};
 use crate::{
     index::{FamiliarPart, FamiliarityResult},
     language::{
@@ -87,6 +90,7 @@ pub fn with_form_tokens(form: QuestionForm, question_type: QuestionType, setting
 pub(super) fn choose_parts(
     familiar: &FamiliarityResult,
     question: &ParsedQuestion<'_>,
+    preferences: &StatedPreferences,
     settings: &RecallSettings,
 ) -> (CutoffResult, bool) {
     let settings = settings.of_bank(familiar.tokens);
@@ -97,7 +101,7 @@ pub(super) fn choose_parts(
     }
     let mut within = with_form_tokens(form, question_type, &settings);
     within.budget_tokens = ((within.budget_tokens as f64 * shared) as usize).max(1);
-    let by_shares = by_shares(familiar, form, &within);
+    let by_shares = by_shares(familiar, form, preferences, &within);
     if shared >= 1.0 {
         return (by_shares, true);
     }
@@ -126,9 +130,14 @@ fn join_parts(familiar: &FamiliarityResult, first: CutoffResult, second: CutoffR
 }
 
 /// The parts that are quoted where all tokens are shared.
-fn by_shares(familiar: &FamiliarityResult, form: QuestionForm, settings: &RecallSettings) -> CutoffResult {
+fn by_shares(
+    familiar: &FamiliarityResult,
+    form: QuestionForm,
+    preferences: &StatedPreferences,
+    settings: &RecallSettings,
+) -> CutoffResult {
     let scored = match form {
-        QuestionForm::Task => rank_parts(familiar, bonus(familiar, &settings.shares)),
+        QuestionForm::Task => rank_parts(familiar, bonus(familiar, preferences, &settings.shares)),
         _ => rank_parts(familiar, |_| 0.0),
     };
     let quotable = |at: usize| {
@@ -225,9 +234,13 @@ fn rank_parts(familiar: &FamiliarityResult, added: impl Fn(&FamiliarPart) -> f64
     scores
 }
 
-/// What a task adds to the score of each part: more for a recent session, and for a person's words about what is
-/// wanted in general.
-fn bonus(familiar: &FamiliarityResult, settings: &TokenShareSettings) -> impl Fn(&FamiliarPart) -> f64 {
+/// What a task adds to the score of each part: more for a recent session, for a person's words about what is wanted in
+/// general, and for what the asker prefers.
+fn bonus(
+    familiar: &FamiliarityResult,
+    preferences: &StatedPreferences,
+    settings: &TokenShareSettings,
+) -> impl Fn(&FamiliarPart) -> f64 {
     let mut last_said: BTreeMap<&str, i64> = BTreeMap::new();
     for part in &familiar.best {
         let last = last_said.entry(part.unit.session()).or_insert(i64::MIN);
@@ -241,16 +254,29 @@ fn bonus(familiar: &FamiliarityResult, settings: &TokenShareSettings) -> impl Fn
     move |part: &FamiliarPart| {
         let age = age.get(part.unit.session()).copied().unwrap_or_default();
         let body = part.unit.part(part.part);
-        task_bonus(age, is_person(part) && body.is_some_and(|body| is_standing(body.text)), &settings)
+        let wishes = PartWishes {
+            stands: is_person(part) && body.is_some_and(|body| is_standing(body.text)),
+            prefers: body.is_some_and(|body| preferences.are_in(&body)),
+        };
+        task_bonus(age, wishes, &settings)
     }
 }
 
-/// What a task adds to the score of a part whose session is `age` sessions before the last one. `stands` is true if
-/// a person says in the part what is wanted in general.
+/// What a part says of what is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PartWishes {
+    /// Whether a person says in it what is wanted in general.
+    pub stands: bool,
+    /// Whether the asker states a preference in it that holds.
+    pub prefers: bool,
+}
+
+/// What a task adds to the score of a part whose session is `age` sessions before the last one.
 #[must_use]
-pub fn task_bonus(age: usize, stands: bool, settings: &TokenShareSettings) -> f64 {
-    let TokenShareSettings { recent, half_sessions, standing, .. } = settings;
-    recent * (-(age as f64) / half_sessions).exp2() + if stands { *standing } else { 0.0 }
+pub fn task_bonus(age: usize, wishes: PartWishes, settings: &TokenShareSettings) -> f64 {
+    let TokenShareSettings { recent, half_sessions, standing, preferred, .. } = settings;
+    let of = |is_said: bool, worth: f64| if is_said { worth } else { 0.0 };
+    recent * (-(age as f64) / half_sessions).exp2() + of(wishes.stands, *standing) + of(wishes.prefers, *preferred)
 }
 
 /// Whether a text says what its speaker wants in general.
@@ -283,7 +309,11 @@ mod tests {
         };
         let best = parts.iter().enumerate().map(part).collect();
         let familiar = FamiliarityResult { parts_total: parts.len(), best, ..FamiliarityResult::default() };
-        by_shares(&familiar, form, settings).parts.into_iter().map(|(at, _)| at).collect()
+        by_shares(&familiar, form, &StatedPreferences::default(), settings)
+            .parts
+            .into_iter()
+            .map(|(at, _)| at)
+            .collect()
     }
 
     #[test]
@@ -291,7 +321,7 @@ mod tests {
         let settings = settings();
         let TokenShareSettings { recent, half_sessions, standing, .. } = settings.shares;
         assert_eq!((recent, half_sessions, standing), (0.6, 20.0, 0.3));
-        let of = |age, stands| task_bonus(age, stands, &settings.shares);
+        let of = |age, stands| task_bonus(age, PartWishes { stands, prefers: false }, &settings.shares);
         for (found, expected) in [(of(0, false), 0.6), (of(20, false), 0.3), (of(40, false), 0.15), (of(0, true), 0.9)]
         {
             assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
@@ -311,6 +341,8 @@ mod tests {
         assert_eq!(quoted(&wishes("Ann", 0.48), QuestionForm::Task, &settings), [0, 1]);
         assert_eq!(quoted(&wishes("Ann", 0.50), QuestionForm::Summary, &settings), [0, 1], "no task");
         assert_eq!(quoted(&wishes("Assistant", 0.50), QuestionForm::Task, &settings), [0, 1], "no person's wish");
+        let prefers = |prefers| task_bonus(40, PartWishes { stands: false, prefers }, &settings.shares);
+        assert!((prefers(true) - prefers(false) - 0.6).abs() < 1e-12);
     }
 
     /// Parts of `persons` persons' turns and `assistants` of an assistant, in the order of their scores.
@@ -330,7 +362,7 @@ mod tests {
     fn chosen(familiar: &FamiliarityResult, text: &str) -> BTreeSet<u64> {
         let question = Question::new(Bank::parse("b").unwrap(), text);
         let read = parse_question(&question).unwrap();
-        let (CutoffResult { parts, .. }, _) = choose_parts(familiar, &read, &settings());
+        let (CutoffResult { parts, .. }, _) = choose_parts(familiar, &read, &StatedPreferences::default(), &settings());
         parts.into_iter().map(|(at, _)| familiar.best[at].unit.id.0).collect()
     }
 

@@ -91,6 +91,10 @@ pub struct TokenShareSettings {
     /// "I prefer").
     #[schemars(range(min = 0, max = 1_000))]
     pub standing: f64,
+    /// For a task, added to the score of a part in which the asker states a preference that holds, as their
+    /// profile has it.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub preferred: f64,
 }
 
 /// A model that reads a question together with a part, and says how well the part answers it.
