@@ -23,7 +23,7 @@ use memory::{
     recall,
 };
 use models::embed::{EmbedderPool, QuestionVectorCache};
-use snapshots::{AsOf, Manifest, RestoredSnapshot, UnreadableMemoryRecord};
+use snapshots::{AsOf, LogSnapshots, Manifest, RestoredSnapshot, UnreadableMemoryRecord};
 use types::{
     config::{LogKind, Pipeline, ShardAssignmentMode},
     model::{
@@ -36,7 +36,7 @@ use types::{
 
 use super::{
     AnswerStageTimes, Cancellation, PipelineError, WrittenSnapshots,
-    asleep_start::newest_asleep,
+    asleep_start::{AsleepOffsets, AsleepSnapshot, newest_asleep},
     awake_shard::AwakeShard,
     bank_change_tracker::BankChangeTracker,
     past_memory_cache::{ForgottenTurnCount, PastMemoryCache, PastMemoryKey},
@@ -162,28 +162,18 @@ impl Replica {
                 of_shard = total;
                 progress(bytes + done, bytes + total);
             };
-            let asleep = match &replica.waking_log {
-                Some(waking) if waking.shared().is_none() => {
-                    newest_asleep(pipeline, log, snapshots, partition, turns.is_some(), &mut read)?
-                }
-                _ => None,
-            };
-            let warn = &mut |problem: &str| log_events::snapshot_not_restored(partition, problem);
-            let restored = match asleep {
-                Some(asleep) => Some(asleep),
-                None => snapshots.newest(partition, turns.is_some(), warn, &mut read)?,
-            };
+            let (restored, offsets) = replica.newest(log, snapshots, partition, turns.is_some(), &mut read)?;
             bytes += of_shard;
-            found.push(ShardStartState { partition, seen, restored });
+            found.push((ShardStartState { partition, seen, restored }, offsets));
         }
         let brought = replica.restore(log, &found)?;
-        for of_shard in &found {
+        for (of_shard, _) in &found {
             if let Some(shard) = replica.shards.get(of_shard.partition) {
                 replica.recording.begin(&shard, of_shard, brought.get(&of_shard.partition))?;
             }
         }
         if let Some(turns) = turns {
-            let records = found.into_iter().filter_map(|of| of.restored).flat_map(|restored| restored.records);
+            let records = found.into_iter().filter_map(|(of, _)| of.restored).flat_map(|restored| restored.records);
             for record in records.filter(|record| record.names.is_none()) {
                 turns(&record.key, Some((record.window_turns, record.extractor.as_str())));
             }
@@ -226,15 +216,19 @@ impl Replica {
     }
 
     /// Loads snapshots into the shards, as many at once as there are threads.
-    fn restore(&self, log: &dyn Log, found: &[ShardStartState]) -> Result<BTreeMap<u32, RestoredShard>, PipelineError> {
+    fn restore(
+        &self,
+        log: &dyn Log,
+        found: &[(ShardStartState, AsleepOffsets)],
+    ) -> Result<BTreeMap<u32, RestoredShard>, PipelineError> {
         let next = AtomicUsize::new(0);
         let restore_some = || {
             let mut brought = Vec::new();
-            while let Some(ShardStartState { partition, restored, .. }) =
+            while let Some((ShardStartState { partition, restored, .. }, offsets)) =
                 found.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 if let (Some(shard), Some(restored)) = (self.shards.get(*partition), restored) {
-                    brought.push((*partition, self.restore_shard(log, &shard, restored)?));
+                    brought.push((*partition, self.restore_shard(log, &shard, restored, offsets)?));
                 }
             }
             Ok::<_, PipelineError>(brought)
@@ -248,12 +242,32 @@ impl Replica {
         Ok(brought.into_iter().flatten().collect())
     }
 
+    /// The newest snapshot of a partition, and of the banks that stay asleep, where their records are.
+    fn newest(
+        &self,
+        log: &dyn Log,
+        snapshots: &LogSnapshots,
+        partition: u32,
+        window_turns: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Option<RestoredSnapshot>, AsleepOffsets), PipelineError> {
+        if self.waking_log.is_some()
+            && let Some(AsleepSnapshot { restored, offsets }) =
+                newest_asleep(&self.pipeline, log, snapshots, partition, window_turns, progress)?
+        {
+            return Ok((Some(restored), offsets));
+        }
+        let warn = &mut |problem: &str| log_events::snapshot_not_restored(partition, problem);
+        Ok((snapshots.newest(partition, window_turns, warn, progress)?, AsleepOffsets::new()))
+    }
+
     /// Loads a snapshot into a shard.
     fn restore_shard(
         &self,
         log: &dyn Log,
         shard: &ReplicaShard,
         restored: &RestoredSnapshot,
+        offsets: &AsleepOffsets,
     ) -> Result<RestoredShard, PipelineError> {
         let (partition, manifest) = (shard.partition, &restored.manifest);
         let mut covers: BTreeMap<u32, ReadProgress> =
@@ -266,7 +280,7 @@ impl Replica {
         {
             covers.insert(partition, log.progress(partition)?);
         }
-        let snapshot = RestoredPartition { restored, covers };
+        let snapshot = RestoredPartition { restored, covers, offsets };
         shard.restore(&snapshot)?;
         let brought = shard.check_restored(log, &self.pipeline.snapshot.directory, &snapshot)?;
         self.reached.extend(snapshot.covers);
@@ -286,8 +300,9 @@ impl Replica {
                 self.recording.hand_over(&before);
             }
             let seen = snapshots.newest_id(partition)?;
-            let restored = snapshots.newest(partition, false, &mut |_| {}, &mut |_, _| {})?;
-            let brought = restored.as_ref().map(|restored| self.restore_shard(log, &shard, restored)).transpose()?;
+            let (restored, offsets) = self.newest(log, snapshots, partition, false, &mut |_, _| {})?;
+            let restore = |restored| self.restore_shard(log, &shard, restored, &offsets);
+            let brought = restored.as_ref().map(restore).transpose()?;
             self.recording.begin(&shard, &ShardStartState { partition, seen, restored }, brought.as_ref())?;
         }
         self.shards.put(shard);
@@ -454,6 +469,15 @@ impl Replica {
             self.shards.note_rebuilt(partition);
             let Some(another) = self.shards.get(partition) else { return Ok(false) };
             shard = another;
+        }
+        // In a directory the start reads the log, because extraction needs to know for which banks something is left.
+        if shard.is_loading() && log.shared().is_some() && self.begins_asleep(log) {
+            match shard.read_asleep(log) {
+                Ok(true) => return Ok(true),
+                // Before a record that waits, or is replaced by a later one, what follows is loaded.
+                Ok(false) | Err(PipelineError::Waits { .. }) => drop(self.leave_asleep(log, &shard)?),
+                Err(error) => return Err(error),
+            }
         }
         let record = |read, choices: &Receiver<ChoiceChanges>| self.recording.take(&shard, read, choices);
         let mut watched = BTreeSet::new();
@@ -668,7 +692,7 @@ impl Replica {
         let mut memory = Self::new(&self.pipeline, self.generation, shards, recording, recollector);
         memory.since = Some(ForgottenTurnCount::at(at_ms));
         let shard = memory.shards.new_shard(partition)?;
-        shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
+        shard.restore(&RestoredPartition { restored, covers: BTreeMap::new(), offsets: &AsleepOffsets::new() })?;
         shard.set_loaded();
         memory.shards.put(shard);
         Ok(memory)

@@ -148,12 +148,17 @@ impl ReplicaShard {
     }
 
     /// Reads records whose banks stay asleep, as [`ShardReader::read_asleep`].
-    pub(super) fn read_asleep(&self, log: &dyn Log) -> Result<Option<BTreeSet<Bank>>, PipelineError> {
+    pub(super) fn read_asleep(&self, log: &dyn Log) -> Result<bool, PipelineError> {
         let mut reader = sync::lock(&self.reader);
-        let read = reader.read_asleep(log, &self.target());
+        let read = reader.read_asleep(log, &self.memory);
         self.keep_vectors(&reader);
         self.next.store(reader.next(), Ordering::Relaxed);
         read
+    }
+
+    /// Leaves banks asleep, as [`ShardReader::leave_asleep`].
+    pub(super) fn leave_asleep(&self, log: &dyn Log) -> BTreeSet<Bank> {
+        sync::lock(&self.reader).leave_asleep(log, &self.target())
     }
 
     /// How far its records cover the turns.

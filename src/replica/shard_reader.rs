@@ -28,6 +28,7 @@ use types::{
 
 use super::{
     PipelineError,
+    asleep_start::{AsleepOffsets, NotedRecord, NotedRecords},
     bank_sleep::BankSleep,
     shard_records::{LiveRecordState, ShardRecords},
 };
@@ -68,6 +69,8 @@ pub(super) struct RestoredPartition<'s> {
     pub(super) restored: &'s RestoredSnapshot,
     /// How far it covers the turns.
     pub(super) covers: BTreeMap<u32, ReadProgress>,
+    /// Where the records of the banks that stay asleep are.
+    pub(super) offsets: &'s AsleepOffsets,
 }
 
 /// Where a shard's records are loaded.
@@ -91,6 +94,8 @@ pub(super) struct ShardReader {
     asks: Option<ModelRef>,
     /// `None` before the first vector.
     vectors: Option<VectorSpace>,
+    /// What [`Self::read_asleep`] has read.
+    noted: NotedRecords,
 }
 
 /// Vectors with the same values here can be compared.
@@ -103,7 +108,7 @@ pub(super) struct VectorSpace {
 impl ShardReader {
     /// A reader before its first read. `asks` is the model that embeds the questions, if known.
     pub(super) fn new(partition: u32, asks: Option<ModelRef>) -> Self {
-        Self { partition, next: 0, covers: Vec::new(), asks, vectors: None }
+        Self { partition, next: 0, covers: Vec::new(), asks, vectors: None, noted: NotedRecords::default() }
     }
 
     /// The form of the vectors, once it is known.
@@ -223,22 +228,18 @@ impl ShardReader {
         Ok(Some(MemoryLogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 
-    /// Reads records whose banks stay asleep: they are noted, and not loaded. Returns the banks of those that need more:
-    /// records that cannot be read here, and windows that are to be extracted again. `None` at the end.
+    /// Reads records whose banks stay asleep: they are noted, and not loaded, until [`Self::leave_asleep`]. False at the
+    /// end.
     ///
     /// # Errors
-    /// As [`Self::read`].
-    pub(super) fn read_asleep(
-        &mut self,
-        log: &dyn Log,
-        to: &LoadTarget<'_>,
-    ) -> Result<Option<BTreeSet<Bank>>, PipelineError> {
-        let (partition, LoadTarget { memory, held, .. }) = (self.partition, *to);
-        let Some(batch) = self.batch(log, ShardLoadLimits::OF_LOG)? else { return Ok(None) };
+    /// [`PipelineError::Waits`] as for [`Self::read`], also before a record that a later one replaces. Nothing of the
+    /// batch was noted then.
+    pub(super) fn read_asleep(&mut self, log: &dyn Log, memory: &ShardHandle) -> Result<bool, PipelineError> {
+        let partition = self.partition;
+        let Some(batch) = self.batch(log, ShardLoadLimits::OF_LOG)? else { return Ok(false) };
         if self.vectors.is_none() {
             self.vectors = form_of(&batch.records, self.asks.as_ref());
         }
-        let mut unfinished = BTreeSet::new();
         let mut now = Vec::with_capacity(batch.records.len());
         for record in &batch.records {
             let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
@@ -247,7 +248,10 @@ impl ShardReader {
                 Err(_) if record.value.is_none() => continue,
                 Err(e) => return Err(waits(log.control_problem(record).unwrap_or_else(|| e.to_string()))),
             };
-            let Some(value) = &record.value else { continue };
+            let Some(value) = &record.value else {
+                now.push((key, None));
+                continue;
+            };
             if let Err(newer @ RecordValueError::Newer(_)) = check_schema(value) {
                 return Err(waits(newer.to_string()));
             }
@@ -256,9 +260,9 @@ impl ShardReader {
             let fits = |of: &SleepingRecordFields| {
                 of.bank == key.bank && (of.units.is_empty() || model.is_none_or(|model| *model == of.model))
             };
+            let (offset, append_ms) = (record.offset, record.append_ms);
             let Some(fields) = fields.filter(fits) else {
-                unfinished.insert(key.bank.clone());
-                now.push((key.bank, LiveRecordState { filled: true, in_part: false, append_ms: record.append_ms }));
+                now.push((key, Some(NotedRecord { offset, append_ms, state: None })));
                 continue;
             };
             for hole in fields.turns.iter().filter(|turn| turn.deleted) {
@@ -266,27 +270,39 @@ impl ShardReader {
             }
             let filled = !fields.units.is_empty() || fields.turns.iter().any(|turn| !turn.deleted);
             let in_part = fields.extractor.ends_with(IN_PART);
-            if in_part {
-                unfinished.insert(key.bank.clone());
-            }
-            now.push((key.bank, LiveRecordState { filled, in_part, append_ms: record.append_ms }));
+            let state = Some(LiveRecordState { filled, in_part, append_ms });
+            now.push((key, Some(NotedRecord { offset, append_ms, state })));
         }
         let mut reflects = vec![position("memory", partition, batch.next)];
         reflects.extend(batch.covers.iter().map(|(turns, to)| position("turns", *turns, to.low())));
         memory.load(RecordLoad { reflects, ..RecordLoad::default() })?;
-        {
-            let mut held = sync::write(held);
-            held.set_model(self.model());
-            for (bank, state) in now {
-                to.sleep.iter().for_each(|sleep| sleep.note_asleep(bank.key()));
-                held.note_asleep(&bank, state);
-            }
-        }
+        now.into_iter().for_each(|(key, record)| self.noted.note(&key, record));
         self.next = batch.next;
         if !batch.covers.is_empty() {
             self.covers.clone_from(&batch.covers);
         }
-        Ok(Some(unfinished))
+        Ok(true)
+    }
+
+    /// Leaves the banks of the noted records asleep. Returns those for which something is left to do: those with a
+    /// record that cannot be read here, and those with a window that is to be extracted again.
+    pub(super) fn leave_asleep(&mut self, log: &dyn Log, to: &LoadTarget<'_>) -> BTreeSet<Bank> {
+        let (mut unfinished, mut held) = (BTreeSet::new(), sync::write(to.held));
+        held.set_model(self.model());
+        for (bank, records) in std::mem::take(&mut self.noted).into_banks() {
+            to.sleep.iter().for_each(|sleep| sleep.note_asleep(bank.key()));
+            for NotedRecord { append_ms, state, .. } in &records {
+                let unread = LiveRecordState { filled: true, in_part: false, append_ms: *append_ms };
+                held.note_asleep(&bank, state.unwrap_or(unread));
+            }
+            if log.shared().is_some() {
+                held.place_asleep(&bank, records.iter().map(|record| record.offset));
+            }
+            if records.iter().any(|record| record.state.is_none_or(|state| state.in_part)) {
+                unfinished.insert(bank);
+            }
+        }
+        unfinished
     }
 
     /// The records of the next load; `None` if only the input that the log covers has grown.
@@ -324,7 +340,7 @@ impl ShardReader {
         to: &LoadTarget<'_>,
     ) -> Result<(), PipelineError> {
         let LoadTarget { memory, held, sleep, .. } = *to;
-        let RestoredPartition { restored, covers } = snapshot;
+        let RestoredPartition { restored, covers, offsets } = snapshot;
         let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
         let model = model.clone().filter(|_| *dimensions > 0);
         self.vectors = model.map(|model| VectorSpace { model, dimensions: *dimensions });
@@ -372,6 +388,7 @@ impl ShardReader {
                 None => held.insert(&record.key, state),
             }
         }
+        offsets.iter().for_each(|(bank, offsets)| held.place_asleep(bank, offsets.iter().copied()));
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }

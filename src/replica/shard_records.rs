@@ -87,13 +87,21 @@ impl ShardRecords {
         self.banks.contains_key(bank) && !self.is_in_part(bank) && !self.quarantined.contains_key(bank)
     }
 
-    /// Notes a record of a bank that sleeps from the beginning: it has been read, and not loaded.
+    /// Notes a record of a bank that sleeps from the beginning: it has been read, and not loaded. [`Self::place_asleep`]
+    /// says where its records are.
     pub(super) fn note_asleep(&mut self, bank: &Bank, record: LiveRecordState) {
         self.names.entry(bank.key()).or_insert_with(|| bank.clone());
         let new = SleepingBankRecords { offsets: Box::default(), is_filled: false, last_append_ms: record.append_ms };
         let of_bank = self.asleep.entry(bank.clone()).or_insert(new);
         of_bank.is_filled |= record.filled;
         of_bank.last_append_ms = of_bank.last_append_ms.max(record.append_ms);
+    }
+
+    /// Notes where the records of a bank that sleeps are, on a log to which other processes write.
+    pub(super) fn place_asleep(&mut self, bank: &Bank, offsets: impl IntoIterator<Item = u64>) {
+        if let Some(of_bank) = self.asleep.get_mut(bank) {
+            of_bank.offsets = offsets.into_iter().collect();
+        }
     }
 
     /// Takes back the records of a bank that wakes.

@@ -171,8 +171,8 @@ impl Replica {
         shard.is_some_and(|shard| shard.sleep.as_ref().is_some_and(|sleep| sleep.is_resting(bank.key())))
     }
 
-    /// Reads the log of a partition once and leaves its banks asleep, if banks sleep here and no snapshots are written.
-    /// Returns those that extraction wakes first, because there is something left to do for them.
+    /// Reads the log of a partition once and leaves its banks asleep, if [`Self::begins_asleep`]. Returns those that
+    /// extraction wakes first, because there is something left to do for them.
     ///
     /// # Errors
     /// As [`Self::follow`].
@@ -182,16 +182,27 @@ impl Replica {
         partition: u32,
         progress: &mut dyn FnMut(u64),
     ) -> Result<BTreeSet<Bank>, PipelineError> {
-        let mut unfinished = BTreeSet::new();
-        let begins_asleep = self.waking_log.is_some()
-            && !self.recording.writes()
-            && self.pipeline.extract.extractor != LLM
-            && self.recording.snapshots().is_none();
-        let Some(shard) = self.shards.get(partition).filter(|_| begins_asleep) else { return Ok(unfinished) };
-        while let Some(found) = shard.read_asleep(log)? {
-            unfinished.extend(found);
+        let Some(shard) = self.shards.get(partition).filter(|_| self.begins_asleep(log)) else {
+            return Ok(BTreeSet::new());
+        };
+        while shard.read_asleep(log)? {
             progress(shard.next());
         }
+        self.leave_asleep(log, &shard)
+    }
+
+    /// Whether a partition that is taken is read without loading its banks: if no snapshots have what is not loaded, and
+    /// no language model extracts here, which may not have read all windows yet.
+    pub(super) fn begins_asleep(&self, log: &dyn Log) -> bool {
+        self.waking_log.is_some()
+            && !self.recording.writes()
+            && self.recording.snapshots().is_none()
+            && (self.pipeline.extract.extractor != LLM || log.shared().is_some())
+    }
+
+    /// Leaves the banks asleep that were read. Returns those for which something is left to do; they are awake.
+    pub(super) fn leave_asleep(&self, log: &dyn Log, shard: &ReplicaShard) -> Result<BTreeSet<Bank>, PipelineError> {
+        let unfinished = shard.leave_asleep(log);
         self.reached.extend(shard.covers());
         // What cannot be read is found, and said, at once.
         unfinished.iter().try_for_each(|bank| self.wake(bank))?;

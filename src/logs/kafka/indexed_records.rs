@@ -1,13 +1,19 @@
 //! Finds the records of one bank in a memory partition, for a log on Kafka.
 //!
 //! In: a partition and the keys or the offsets of records. Out: the records. Each partition has an index that is made
-//! when it is first asked for, and brought up to date by each later call.
+//! when it is first asked for, and brought up to date by each later call; records at known offsets are read beside it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex},
+};
 
-use super::{KafkaLog, live_key_index::LiveKeyIndex};
+use super::{KafkaLog, live_key_index::LiveKeyIndex, record_lookup::RecordLookup};
 use crate::{LogError, LogRecord, ReadBatch, SharedLog, Topic};
 use types::sync;
+
+/// Records that are read before they are passed on.
+const READ_AT_ONCE: usize = 256;
 
 impl KafkaLog {
     /// Runs `work` with the index of a memory partition, after bringing it up to date.
@@ -41,6 +47,44 @@ impl KafkaLog {
         let index = LiveKeyIndex::open(self.cluster(), &self.memory, partition)?;
         Ok(Arc::clone(sync::lock(&self.live).entry(partition).or_insert_with(|| Arc::new(Mutex::new(index)))))
     }
+
+    /// The reader of single records of a memory partition.
+    fn lookup(&self, partition: u32) -> Result<Arc<Mutex<RecordLookup>>, LogError> {
+        self.check_partition(Topic::Memory, partition)?;
+        if let Some(known) = sync::lock(&self.lookups).get(&partition) {
+            return Ok(Arc::clone(known));
+        }
+        let lookup = RecordLookup::open(self.cluster(), &self.memory, partition)?;
+        Ok(Arc::clone(sync::lock(&self.lookups).entry(partition).or_insert_with(|| Arc::new(Mutex::new(lookup)))))
+    }
+
+    /// As [`crate::Log::live_records`].
+    pub(super) fn indexed_records(
+        &self,
+        partition: u32,
+        prefix: &[u8],
+        wanted: &mut dyn FnMut(&[u8], u64) -> bool,
+        each: &mut dyn FnMut(&LogRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let offsets: Vec<u64> = self.with_index(partition, |index| {
+            let taken = index.of_prefix(prefix).filter(|(key, offset)| wanted(key, *offset));
+            Ok(taken.map(|(_, offset)| offset).collect())
+        })?;
+        let lookup = self.lookup(partition)?;
+        for some in offsets.chunks(READ_AT_ONCE) {
+            let mut records = sync::lock(&lookup).records(self.cluster(), some)?;
+            for offset in some {
+                let record = records.remove(offset).ok_or_else(|| {
+                    let doing = format!("reading offset {offset} of {}/{partition}", self.memory);
+                    self.cluster().error(doing, "compaction removed it just now; repeat the request".to_owned(), None)
+                })?;
+                if each(&record).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl SharedLog for KafkaLog {
@@ -50,6 +94,8 @@ impl SharedLog for KafkaLog {
         prefixes: &[Vec<u8>],
         each: &mut dyn FnMut(usize, &[u8], u64),
     ) -> Result<(), LogError> {
+        // Opened first: a bank that wakes meanwhile waits neither for that nor for the index.
+        self.lookup(partition)?;
         self.with_index(partition, |index| {
             for (at, prefix) in prefixes.iter().enumerate() {
                 index.of_prefix(prefix).for_each(|(key, offset)| each(at, key, offset));
@@ -64,8 +110,8 @@ impl SharedLog for KafkaLog {
     }
 
     fn records_at(&self, partition: u32, offsets: &[u64]) -> Result<Vec<LogRecord>, LogError> {
-        let index = self.index(partition)?;
-        let mut found = sync::lock(&index).records(self.cluster(), offsets)?;
+        let lookup = self.lookup(partition)?;
+        let mut found = sync::lock(&lookup).records(self.cluster(), offsets)?;
         Ok(offsets.iter().filter_map(|offset| found.remove(offset)).collect())
     }
 }

@@ -19,6 +19,7 @@ use super::{
     live_key_index::LiveKeyIndex,
     operation_entries::OperationEntries,
     partition_reader::PartitionReader,
+    record_lookup::RecordLookup,
     record_values::{check_sizes, json_of},
     topic_setup::{self, OPERATIONS, OptionalTopics},
     transactional_producer::{self, OutgoingRecord, TransactionalProducer},
@@ -81,6 +82,8 @@ pub struct KafkaLog {
     unread: Mutex<HashMap<(u32, u64), u64>>,
     /// Where live records lie, for the memory partitions whose banks were listed.
     pub(super) live: Mutex<HashMap<u32, Arc<Mutex<LiveKeyIndex>>>>,
+    /// Readers of single records of memory partitions.
+    pub(super) lookups: Mutex<HashMap<u32, Arc<Mutex<RecordLookup>>>>,
     entries: Mutex<OperationEntries>,
     /// When words leave the topics, and when that was read.
     pub(super) leaving: Mutex<Option<(Instant, TopicRetention)>>,
@@ -130,6 +133,7 @@ impl KafkaLog {
             producer: Mutex::default(),
             unread: Mutex::default(),
             live: Mutex::default(),
+            lookups: Mutex::default(),
             entries: Mutex::default(),
             leaving: Mutex::default(),
         })
@@ -631,7 +635,7 @@ impl Log for KafkaLog {
         wanted: &mut dyn FnMut(&[u8], u64) -> bool,
         each: &mut dyn FnMut(&LogRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        self.with_index(partition, |index| index.each(&self.cluster, prefix, wanted, each))
+        self.indexed_records(partition, prefix, wanted, each)
     }
 
     fn listed_to(&self, bank: &Bank) -> Result<u64, LogError> {

@@ -21,7 +21,7 @@
 //! - `unread_counter`: counts the records behind a position; `log_maintenance`: what is done beside reading and writing
 //! - `growing_partition`: reads a partition and what is added to it; with it, `live_key_index`: where the live records
 //!   of the memory lie, and `operation_entries`: the operations that forget turns
-//! - `indexed_records`: finds the records of one bank with that index
+//! - `indexed_records`: finds the records of one bank with that index; `record_lookup`: reads records by their offsets
 //! - `topic_retention`: when words of deleted turns leave the topics
 //! - `record_values`: the values of records that are to be written
 //! - `source_writer`: the turns and positions of live sources; `group_writer`: turns that are written together
@@ -43,6 +43,7 @@ mod open;
 mod operation_entries;
 pub mod partition_reader;
 mod reach;
+mod record_lookup;
 mod record_values;
 mod repair;
 mod source_writer;
