@@ -635,39 +635,6 @@ impl Replica {
         self.readable(shard, bank, None)
     }
 
-    /// Every part of the question's bank, scored once for each of the settings: for measurements.
-    ///
-    /// # Errors
-    /// [`PipelineError`] for a bank of another instance, or when recall or the memory fails.
-    pub fn every_part(
-        &self,
-        question: &Question,
-        embed: &mut recall::EmbedFunction<'_>,
-        settings: &[types::config::RecallSettings],
-    ) -> Result<Vec<memory::index::FamiliarityResult>, PipelineError> {
-        let shard = self.awake(self.shards.of(&question.bank)?, &question.bank, None)?;
-        Ok(recall::every_part(&shard.memory, embed, question, settings)?)
-    }
-
-    /// Where the person who asks states preferences, for measurements. `familiar` is of the question's bank.
-    ///
-    /// # Errors
-    /// As for [`Self::every_part`].
-    pub fn stated_preferences(
-        &self,
-        question: &Question,
-        familiar: &memory::index::FamiliarityResult,
-        settings: &types::config::RecallSettings,
-    ) -> Result<recall::StatedPreferences, PipelineError> {
-        let shard = self.awake(self.shards.of(&question.bank)?, &question.bank, None)?;
-        let failed = |source| recall::RecallError::Memory {
-            bank: question.bank.to_string(),
-            what: "profile".to_owned(),
-            source,
-        };
-        Ok(recall::stated_preferences(&shard.memory, question, familiar, settings).map_err(failed)?)
-    }
-
     /// A bank's memory as of the last recorded read of its log at or before a point of the past: a
     /// separate memory, which follows no log. Its evidence states that read's offset.
     ///

@@ -1,5 +1,6 @@
 //! Smaller reads of a memory: how far it reflects the turns, units by id, all units and edges of a bank, when it was
-//! written, the points of its past, and the changes between two points.
+//! written, the points of its past, and the changes between two points; for measurements, what the score of every part is
+//! made of.
 //!
 //! In: banks that are held here. Out: what they hold, as of one epoch; for the past, what the snapshots say.
 
@@ -7,10 +8,16 @@ use std::sync::Arc;
 
 use super::{PipelineError, replica::Replica};
 use logs::{Log, ReadProgress};
-use memory::index::{CensusProbe, DataflowAnswer, GraphCensus, ProfileLine, ProfileProbe, UnitBody, person_key};
+use memory::{
+    index::{
+        CensusProbe, DataflowAnswer, FamiliarityResult, GraphCensus, ProfileLine, ProfileProbe, UnitBody, person_key,
+    },
+    recall,
+};
 use snapshots::{AsOf, BankDiff, HistoryPoint, SnapshotError};
 use types::{
-    model::{Bank, UnitId},
+    config::RecallSettings,
+    model::{Bank, Question, UnitId},
     sync,
 };
 
@@ -138,5 +145,38 @@ impl Replica {
             held?;
         }
         compared
+    }
+
+    /// Every part of the question's bank, scored once for each of the settings: for measurements.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for a bank of another instance, or when recall or the memory fails.
+    pub fn every_part(
+        &self,
+        question: &Question,
+        embed: &mut recall::EmbedFunction<'_>,
+        settings: &[RecallSettings],
+    ) -> Result<Vec<FamiliarityResult>, PipelineError> {
+        let shard = self.awake(self.shards.of(&question.bank)?, &question.bank, None)?;
+        Ok(recall::every_part(&shard.memory, embed, question, settings)?)
+    }
+
+    /// Where the person who asks states preferences, for measurements. `familiar` is of the question's bank.
+    ///
+    /// # Errors
+    /// As for [`Self::every_part`].
+    pub fn stated_preferences(
+        &self,
+        question: &Question,
+        familiar: &FamiliarityResult,
+        settings: &RecallSettings,
+    ) -> Result<recall::StatedPreferences, PipelineError> {
+        let shard = self.awake(self.shards.of(&question.bank)?, &question.bank, None)?;
+        let failed = |source| recall::RecallError::Memory {
+            bank: question.bank.to_string(),
+            what: "profile".to_owned(),
+            source,
+        };
+        Ok(recall::stated_preferences(&shard.memory, question, familiar, settings).map_err(failed)?)
     }
 }
