@@ -94,12 +94,20 @@ fn turns(bank: &str, numbers: std::ops::Range<u64>) -> Vec<TurnEvent> {
     numbers.map(event).collect()
 }
 
+/// Another wording of a turn, in place of those with a lower version.
+fn edit(bank: &str, number: u64, version: u64) -> TurnEvent {
+    let turn = serde_json::json!({ "bank": bank, "turn": number.to_string(), "version": version, "speaker": "Ann",
+        "session": "s", "time": format!("2024-05-01T10:{number:02}:00Z"),
+        "text": format!("I sold the {number}. kayak, said {version} times.") });
+    TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+}
+
 fn deletion(bank: &str, number: u64) -> TurnEvent {
     let line = format!(r#"{{"type": "deletion", "bank": "{bank}", "turn": "{number}", "version": 9}}"#);
     TurnEvent::from_json(line.as_bytes()).unwrap()
 }
 
-/// Random turns, deletions, sleeps, snapshots and starts. A bank that wakes before the records of others are followed
+/// Random turns, edits, deletions, sleeps, snapshots and starts. A bank that wakes before the records of others are followed
 /// is as of the offset that the memory has reached.
 #[test]
 fn random_sleeps_wakes_and_starts_change_nothing() {
@@ -124,10 +132,10 @@ fn random_sleeps_wakes_and_starts_change_nothing() {
             let first = dice.below(30);
             match dice.below(12) {
                 of @ 0..=4 => {
-                    let events = if of == 0 {
-                        vec![deletion(name, first)]
-                    } else {
-                        turns(name, first..first + 1 + dice.below(9))
+                    let events = match of {
+                        0 => vec![deletion(name, first)],
+                        1 | 2 => vec![edit(name, first, 1 + dice.below(8))],
+                        _ => turns(name, first..first + 1 + dice.below(9)),
                     };
                     let before = ours.hash(name);
                     let is_asleep = dice.below(2) == 0 && ours.sleep(name);
