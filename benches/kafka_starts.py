@@ -30,9 +30,13 @@ SLEEPS = "memory.sleep_after_seconds = 600\n"
 class Instance:
     """A running instance, as its pipeline file says."""
 
+    # None outlives this program.
+    running = set()
+
     def __init__(self, program, file):
         self.began = time.monotonic()
         self.process = subprocess.Popen([program, "run", file], cwd=file.parent, stderr=subprocess.PIPE, text=True)
+        self.running.add(self)
         self.lines, self.address = [], threading.Event()
         threading.Thread(target=self.read, daemon=True).start()
         if not self.address.wait(PATIENCE_SECONDS):
@@ -65,6 +69,7 @@ class Instance:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+        self.running.discard(self)
 
 
 def turn(bank, turn):
@@ -126,6 +131,8 @@ def main():
                     )
                     instance.stop()
         finally:
+            for instance in list(Instance.running):
+                instance.stop()
             subprocess.run([ROOT / "scripts/broker", "stop", home / "broker"], check=False, stdout=subprocess.DEVNULL)
 
 
