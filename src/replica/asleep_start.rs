@@ -40,8 +40,9 @@ pub(super) fn newest_asleep(
         return Ok(None);
     }
     let warn = &mut |problem: &str| log_events::snapshot_not_restored(partition, problem);
-    let Some(mut restored) = snapshots.newest_names(partition, warn, progress)? else { return Ok(None) };
-    let Some(keys) = live_keys(log, partition)?.filter(|_| restored.same_settings) else { return Ok(None) };
+    let named = snapshots.newest_names(partition, warn, progress)?;
+    let Some(mut restored) = named.filter(|restored| restored.same_settings) else { return Ok(None) };
+    let Some(keys) = live_keys(log, partition)? else { return Ok(None) };
     let next = restored.manifest.reached.iter().find(|at| at.partition == partition).map_or(0, |at| at.next_offset);
     let mut awake: BTreeSet<Bank> = restored.manifest.unreadable.iter().map(|of| of.key.bank.clone()).collect();
     let mut live = BTreeMap::new();

@@ -4,6 +4,7 @@
 //! when it is first asked for, and brought up to date by each later call; records at known offsets are read beside it.
 
 use std::{
+    collections::HashMap,
     ops::ControlFlow,
     sync::{Arc, Mutex},
 };
@@ -41,21 +42,13 @@ impl KafkaLog {
     /// The index of a memory partition, as it was last updated.
     fn index(&self, partition: u32) -> Result<Arc<Mutex<LiveKeyIndex>>, LogError> {
         self.check_partition(Topic::Memory, partition)?;
-        if let Some(known) = sync::lock(&self.live).get(&partition) {
-            return Ok(Arc::clone(known));
-        }
-        let index = LiveKeyIndex::open(self.cluster(), &self.memory, partition)?;
-        Ok(Arc::clone(sync::lock(&self.live).entry(partition).or_insert_with(|| Arc::new(Mutex::new(index)))))
+        opened(&self.live, partition, || LiveKeyIndex::open(self.cluster(), &self.memory, partition))
     }
 
     /// The reader of single records of a memory partition.
     fn lookup(&self, partition: u32) -> Result<Arc<Mutex<RecordLookup>>, LogError> {
         self.check_partition(Topic::Memory, partition)?;
-        if let Some(known) = sync::lock(&self.lookups).get(&partition) {
-            return Ok(Arc::clone(known));
-        }
-        let lookup = RecordLookup::open(self.cluster(), &self.memory, partition)?;
-        Ok(Arc::clone(sync::lock(&self.lookups).entry(partition).or_insert_with(|| Arc::new(Mutex::new(lookup)))))
+        opened(&self.lookups, partition, || RecordLookup::open(self.cluster(), &self.memory, partition))
     }
 
     /// As [`crate::Log::live_records`].
@@ -85,6 +78,19 @@ impl KafkaLog {
         }
         Ok(())
     }
+}
+
+/// What is open for a partition; opened first if it is not. No other partition waits for that.
+fn opened<T>(
+    known: &Mutex<HashMap<u32, Arc<Mutex<T>>>>,
+    partition: u32,
+    open: impl FnOnce() -> Result<T, LogError>,
+) -> Result<Arc<Mutex<T>>, LogError> {
+    if let Some(known) = sync::lock(known).get(&partition) {
+        return Ok(Arc::clone(known));
+    }
+    let new = Arc::new(Mutex::new(open()?));
+    Ok(Arc::clone(sync::lock(known).entry(partition).or_insert(new)))
 }
 
 impl SharedLog for KafkaLog {

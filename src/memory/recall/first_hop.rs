@@ -13,7 +13,6 @@ use super::{
     reranker::{Reranker, rerank},
     speaker_shares,
     standing_instructions::asker_profile,
-    stated_preferences::StatedPreferences,
 };
 use crate::{
     index::{
@@ -46,8 +45,6 @@ pub(super) struct FirstHopResult {
     pub(super) reranked: Option<RerankResult>,
     /// The profile of the person who asks; empty for a question about some turns alone, which gets no words of others.
     pub(super) profile: Vec<Arc<ProfileLine>>,
-    /// Where it states preferences.
-    pub(super) preferences: StatedPreferences,
     /// The log offsets that the result reflects.
     pub(super) reflects: Vec<LogPosition>,
 }
@@ -101,11 +98,10 @@ pub(super) fn first_hop(
         Some(_) => Vec::new(),
         None => asker_profile(memory, asked.read.question(), familiar.only_person.as_deref(), settings)?,
     };
-    let preferences = StatedPreferences::of(&profile);
     if settings.first_hop == FirstHopMethod::Familiarity {
         let of_time = asked_time::parts_of_time(&familiar);
         let quotable = of_time.as_ref().unwrap_or(&familiar);
-        let (quoted, by_shares) = speaker_shares::choose_parts(quotable, asked.read, &preferences, settings);
+        let (quoted, by_shares) = speaker_shares::choose_parts(quotable, asked.read, &profile, settings);
         let CutoffResult { parts, cutoff } = quoted;
         let question = asked.read.question();
         return Ok(FirstHopResult {
@@ -117,7 +113,6 @@ pub(super) fn first_hop(
             familiar,
             reranked,
             profile,
-            preferences,
             reflects,
         });
     }
@@ -125,7 +120,7 @@ pub(super) fn first_hop(
     let DataflowAnswer { value: hits, .. } = memory.first_hop(channel_probe(asked, settings))?;
     let candidates = sort_hits(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
     let (floor, chosen) = (settings.support_floor, PartChoice::ByChannels);
-    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reranked, profile, preferences, reflects })
+    Ok(FirstHopResult { candidates, impressions, floor, chosen, familiar, reranked, profile, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].

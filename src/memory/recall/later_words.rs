@@ -76,32 +76,11 @@ fn name(of: &Statement) -> StatementName<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use types::model::{EventTime, Language, StatementKind};
+    use crate::recall::tests::{profile_line as line, statement};
+    use types::model::StatementKind;
 
-    fn statement(turn: &str, day: u32, text: &str) -> Arc<LiveStatement> {
-        let statement = Statement {
-            turn: turn.to_owned(),
-            ordinal: day,
-            speaker: "Ann".to_owned(),
-            said_at: EventTime::parse(&format!("2024-05-{day:02}T09:00:00Z")).unwrap(),
-            kind: StatementKind::Fact,
-            subject: None,
-            relation: "lives".to_owned(),
-            object: text.to_owned(),
-            text: text.to_owned(),
-            time: None,
-            single: true,
-            negated: false,
-            replaces: None,
-            language: Language::En,
-        };
-        Arc::new(LiveStatement::from(statement))
-    }
-
-    fn line(of: &Arc<LiveStatement>, by: Option<&Arc<LiveStatement>>) -> Arc<ProfileLine> {
-        let mut line = ProfileLine::of(of);
-        line.superseded_by = by.cloned();
-        Arc::new(line)
+    fn fact(turn: &str, day: u32, text: &str) -> Arc<LiveStatement> {
+        Arc::new(LiveStatement::from(statement(StatementKind::Fact, turn, day, text)))
     }
 
     fn texts(later: &LaterWords<'_>, quoted: &[&str]) -> Vec<String> {
@@ -111,10 +90,9 @@ mod tests {
 
     #[test]
     fn the_end_of_each_chain_stands_once_unless_it_is_quoted() {
-        let [oslo, riga, cork] =
-            [("a", 1, "Oslo"), ("b", 2, "Riga"), ("c", 3, "Cork")].map(|(t, d, s)| statement(t, d, s));
+        let [oslo, riga, cork] = [("a", 1, "Oslo"), ("b", 2, "Riga"), ("c", 3, "Cork")].map(|(t, d, s)| fact(t, d, s));
         // The same turn says something else that is over.
-        let [acme, foo] = [("a", 1, "Acme"), ("d", 4, "Foo")].map(|(t, d, s)| statement(t, d, s));
+        let [acme, foo] = [("a", 1, "Acme"), ("d", 4, "Foo")].map(|(t, d, s)| fact(t, d, s));
         let lines = [
             line(&oslo, Some(&riga)),
             line(&riga, Some(&cork)),

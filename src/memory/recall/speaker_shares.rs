@@ -9,7 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use regex::Regex;
@@ -19,7 +19,7 @@ use super::{
     stated_preferences::StatedPreferences,
 };
 use crate::{
-    index::{FamiliarPart, FamiliarityResult},
+    index::{FamiliarPart, FamiliarityResult, ProfileLine},
     language::{
         question::{ParsedQuestion, QuestionForm, QuestionType},
         token_count,
@@ -90,7 +90,7 @@ pub fn with_form_tokens(form: QuestionForm, question_type: QuestionType, setting
 pub(super) fn choose_parts(
     familiar: &FamiliarityResult,
     question: &ParsedQuestion<'_>,
-    preferences: &StatedPreferences,
+    profile: &[Arc<ProfileLine>],
     settings: &RecallSettings,
 ) -> (CutoffResult, bool) {
     let settings = settings.of_bank(familiar.tokens);
@@ -101,7 +101,7 @@ pub(super) fn choose_parts(
     }
     let mut within = with_form_tokens(form, question_type, &settings);
     within.budget_tokens = ((within.budget_tokens as f64 * shared) as usize).max(1);
-    let by_shares = by_shares(familiar, form, preferences, &within);
+    let by_shares = by_shares(familiar, form, profile, &within);
     if shared >= 1.0 {
         return (by_shares, true);
     }
@@ -133,11 +133,11 @@ fn join_parts(familiar: &FamiliarityResult, first: CutoffResult, second: CutoffR
 fn by_shares(
     familiar: &FamiliarityResult,
     form: QuestionForm,
-    preferences: &StatedPreferences,
+    profile: &[Arc<ProfileLine>],
     settings: &RecallSettings,
 ) -> CutoffResult {
     let scored = match form {
-        QuestionForm::Task => rank_parts(familiar, bonus(familiar, preferences, &settings.shares)),
+        QuestionForm::Task => rank_parts(familiar, bonus(familiar, StatedPreferences::of(profile), &settings.shares)),
         _ => rank_parts(familiar, |_| 0.0),
     };
     let quotable = |at: usize| {
@@ -238,7 +238,7 @@ fn rank_parts(familiar: &FamiliarityResult, added: impl Fn(&FamiliarPart) -> f64
 /// general, and for what the asker prefers.
 fn bonus(
     familiar: &FamiliarityResult,
-    preferences: &StatedPreferences,
+    preferences: StatedPreferences,
     settings: &TokenShareSettings,
 ) -> impl Fn(&FamiliarPart) -> f64 {
     let mut last_said: BTreeMap<&str, i64> = BTreeMap::new();
@@ -309,11 +309,7 @@ mod tests {
         };
         let best = parts.iter().enumerate().map(part).collect();
         let familiar = FamiliarityResult { parts_total: parts.len(), best, ..FamiliarityResult::default() };
-        by_shares(&familiar, form, &StatedPreferences::default(), settings)
-            .parts
-            .into_iter()
-            .map(|(at, _)| at)
-            .collect()
+        by_shares(&familiar, form, &[], settings).parts.into_iter().map(|(at, _)| at).collect()
     }
 
     #[test]
@@ -362,7 +358,7 @@ mod tests {
     fn chosen(familiar: &FamiliarityResult, text: &str) -> BTreeSet<u64> {
         let question = Question::new(Bank::parse("b").unwrap(), text);
         let read = parse_question(&question).unwrap();
-        let (CutoffResult { parts, .. }, _) = choose_parts(familiar, &read, &StatedPreferences::default(), &settings());
+        let (CutoffResult { parts, .. }, _) = choose_parts(familiar, &read, &[], &settings());
         parts.into_iter().map(|(at, _)| familiar.best[at].unit.id.0).collect()
     }
 

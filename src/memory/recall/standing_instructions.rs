@@ -135,25 +135,10 @@ fn shared_words(instructions: &[&Statement], question: &str) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use types::model::EventTime;
+    use crate::recall::tests::statement;
 
     fn instruction(turn: &str, day: u32, text: &str) -> Statement {
-        Statement {
-            turn: turn.to_owned(),
-            ordinal: day,
-            speaker: "Ann".to_owned(),
-            said_at: EventTime::parse(&format!("2024-05-{day:02}T09:00:00Z")).unwrap(),
-            kind: StatementKind::Instruction,
-            subject: None,
-            relation: "always".to_owned(),
-            object: text.to_owned(),
-            text: text.to_owned(),
-            time: None,
-            single: false,
-            negated: false,
-            replaces: None,
-            language: Language::En,
-        }
+        statement(StatementKind::Instruction, turn, day, text)
     }
 
     #[test]

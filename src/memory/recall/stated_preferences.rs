@@ -36,29 +36,15 @@ impl StatedPreferences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::LiveStatement;
-    use types::model::{EventTime, Language, Statement, TextFeatures, TextRange};
+    use crate::{
+        index::LiveStatement,
+        recall::tests::{profile_line, statement},
+    };
+    use types::model::{EventTime, TextFeatures, TextRange};
 
     fn line(turn: &str, kind: StatementKind, text: &str, superseded: bool) -> Arc<ProfileLine> {
-        let statement = Arc::new(LiveStatement::from(Statement {
-            turn: turn.to_owned(),
-            ordinal: 1,
-            speaker: "Ann".to_owned(),
-            said_at: EventTime::parse("2024-05-01T09:00:00Z").unwrap(),
-            kind,
-            subject: None,
-            relation: "prefers".to_owned(),
-            object: text.to_owned(),
-            text: text.to_owned(),
-            time: None,
-            single: false,
-            negated: false,
-            replaces: None,
-            language: Language::En,
-        }));
-        let mut line = ProfileLine::of(&statement);
-        line.superseded_by = superseded.then_some(statement);
-        Arc::new(line)
+        let of = Arc::new(LiveStatement::from(statement(kind, turn, 1, text)));
+        profile_line(&of, superseded.then_some(&of))
     }
 
     fn states(preferences: &StatedPreferences, turn: &str, text: &str, range: Option<TextRange>) -> bool {

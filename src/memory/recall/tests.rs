@@ -5,9 +5,9 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 use super::*;
 use crate::{
     index::{
-        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, MatchProbe,
-        MatchingParts, Neighbour, NeighbourhoodProbe, PartFields, PathStep, ProfileLine, ProfileProbe, QuestionTopic,
-        TurnProbe, UnitBody, UnitFields,
+        DataflowAnswer, FamiliarPart, FamiliarityProbe, FamiliarityResult, FirstHopHit, FirstHopProbe, LiveStatement,
+        MatchProbe, MatchingParts, Neighbour, NeighbourhoodProbe, PartFields, PathStep, ProfileLine, ProfileProbe,
+        QuestionTopic, TurnProbe, UnitBody, UnitFields,
     },
     language::question::ParsedQuestion,
 };
@@ -15,8 +15,8 @@ use types::{
     config::{ModelSettings, Pipeline, RecallSettings},
     model::{
         Bank, Channel, ConsideredUnit, Cues, EventTime, Evidence, ExplanationQuery, ExplanationStep,
-        ExplanationStepName, FamiliarityTerms, Interval, LogPosition, ModelRef, Plan, Provenance, Question,
-        QuestionCues, Score, SpeakerKind, SubjectId, Target, TextFeatures, UnitId, Vector,
+        ExplanationStepName, FamiliarityTerms, Interval, Language, LogPosition, ModelRef, Plan, Provenance, Question,
+        QuestionCues, Score, SpeakerKind, Statement, StatementKind, SubjectId, Target, TextFeatures, UnitId, Vector,
     },
 };
 
@@ -46,6 +46,33 @@ pub(super) fn changed(unit: &UnitBody, change: impl FnOnce(&mut UnitFields)) -> 
     let mut fields = UnitFields::from(unit.clone());
     change(&mut fields);
     Arc::new(UnitBody::from(fields))
+}
+
+/// What Ann stated in a turn, on a day of May.
+pub(super) fn statement(kind: StatementKind, turn: &str, day: u32, text: &str) -> Statement {
+    Statement {
+        turn: turn.to_owned(),
+        ordinal: day,
+        speaker: "Ann".to_owned(),
+        said_at: EventTime::parse(&format!("2024-05-{day:02}T09:00:00Z")).unwrap(),
+        kind,
+        subject: None,
+        relation: "says".to_owned(),
+        object: text.to_owned(),
+        text: text.to_owned(),
+        time: None,
+        single: false,
+        negated: false,
+        replaces: None,
+        language: Language::En,
+    }
+}
+
+/// The line of a statement, and what superseded it.
+pub(super) fn profile_line(of: &Arc<LiveStatement>, by: Option<&Arc<LiveStatement>>) -> Arc<ProfileLine> {
+    let mut line = ProfileLine::of(of);
+    line.superseded_by = by.cloned();
+    Arc::new(line)
 }
 
 /// A unit of one turn that was said in a session.

@@ -87,8 +87,8 @@ fn quotes(
         PartChoice::ByChannels => return false,
         PartChoice::ByShares(_) | PartChoice::AboveCutoff(..) => {
             let of_time = asked_time::parts_of_time(familiar);
-            let (familiar, preferences) = (of_time.as_ref().unwrap_or(familiar), &found.first.preferences);
-            speaker_shares::choose_parts(familiar, &found.read, preferences, settings).0
+            let (familiar, profile) = (of_time.as_ref().unwrap_or(familiar), &found.first.profile);
+            speaker_shares::choose_parts(familiar, &found.read, profile, settings).0
         }
     };
     quoted.parts.iter().any(|(quoted, _)| *quoted == at)
